@@ -1,0 +1,195 @@
+// The messages of session.proto as C++ structs. Encode appends nothing but the message; Decode accepts
+// anything that came from the wire: unknown fields are skipped, malformed bytes give kInvalid.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace datasystem::proto {
+
+constexpr uint32_t kSessionProtocolMin = 1;
+constexpr uint32_t kSessionProtocolMax = 1;
+
+enum class SessionMessage : uint16_t {
+  kHello = 1,
+  kHelloReply = 2,
+  kStatusReply = 3,
+  kSet = 10,      // -> kStatusReply
+  kCreate = 11,   // -> kCreateReply
+  kCreateReply = 12,
+  kPublish = 13,  // -> kStatusReply
+  kAbandon = 14,  // no answer
+  kGet = 20,      // -> kGetReply
+  kGetReply = 21,
+  kRelease = 22,  // no answer
+  kDelete = 30,   // -> kDeleteReply
+  kDeleteReply = 31,
+  kExist = 32,    // -> kExistReply
+  kExistReply = 33,
+  kHealth = 40,   // -> kStatusReply
+};
+
+// Every message has:  std::string Encode() const;  static Result<M> Decode(std::string_view body);
+struct Hello {
+  uint32_t protocol_min = kSessionProtocolMin;
+  uint32_t protocol_max = kSessionProtocolMax;
+  std::string client_version;
+  uint64_t process_id = 0;
+  uint64_t session_id = 0;
+  uint64_t session_token = 0;
+  bool want_segments = false;
+
+  std::string Encode() const;
+  static Result<Hello> Decode(std::string_view body);
+};
+
+struct SegmentInfo {
+  uint32_t id = 0;
+  uint64_t size_bytes = 0;
+};
+
+struct HelloReply {
+  Status status;
+  uint32_t protocol = 0;
+  std::string worker_version;
+  uint64_t worker_incarnation = 0;
+  uint64_t session_id = 0;
+  uint64_t session_token = 0;
+  std::string unix_socket_path;
+  uint64_t inline_threshold_bytes = 0;
+  std::vector<SegmentInfo> segments;
+
+  std::string Encode() const;
+  static Result<HelloReply> Decode(std::string_view body);
+};
+
+// The same as shm::Location, which this layer does not know.
+struct Location {
+  uint32_t segment = 0;
+  uint64_t offset = 0;
+  uint64_t size = 0;
+};
+
+struct SetParam {
+  uint32_t write_mode = 0;
+  uint32_t ttl_second = 0;
+  uint32_t existence = 0;
+};
+
+struct StatusReply {
+  Status status;
+
+  std::string Encode() const;
+  static Result<StatusReply> Decode(std::string_view body);
+};
+
+struct SetRequest {
+  std::string key;
+  SetParam param;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<SetRequest> Decode(std::string_view body);
+};
+
+struct CreateRequest {
+  uint64_t size = 0;
+
+  std::string Encode() const;
+  static Result<CreateRequest> Decode(std::string_view body);
+};
+
+struct CreateReply {
+  Status status;
+  uint64_t buffer_id = 0;
+  Location location;
+
+  std::string Encode() const;
+  static Result<CreateReply> Decode(std::string_view body);
+};
+
+struct PublishRequest {
+  uint64_t buffer_id = 0;
+  std::string key;
+  SetParam param;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<PublishRequest> Decode(std::string_view body);
+};
+
+struct AbandonRequest {
+  std::vector<uint64_t> buffer_ids;
+
+  std::string Encode() const;
+  static Result<AbandonRequest> Decode(std::string_view body);
+};
+
+struct GetRequest {
+  std::vector<std::string> keys;
+  uint32_t timeout_ms = 0;
+  uint32_t sub_timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<GetRequest> Decode(std::string_view body);
+};
+
+struct GetItem {
+  Status status;
+  uint64_t size = 0;
+  uint64_t pin_id = 0;  // 0: the value is in the payload
+  Location location;
+};
+
+struct GetReply {
+  Status status;
+  std::vector<GetItem> items;
+
+  std::string Encode() const;
+  static Result<GetReply> Decode(std::string_view body);
+};
+
+struct ReleaseRequest {
+  std::vector<uint64_t> pin_ids;
+
+  std::string Encode() const;
+  static Result<ReleaseRequest> Decode(std::string_view body);
+};
+
+struct DeleteRequest {
+  std::vector<std::string> keys;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<DeleteRequest> Decode(std::string_view body);
+};
+
+struct DeleteReply {
+  Status status;
+  std::vector<Status> items;
+
+  std::string Encode() const;
+  static Result<DeleteReply> Decode(std::string_view body);
+};
+
+struct ExistRequest {
+  std::vector<std::string> keys;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<ExistRequest> Decode(std::string_view body);
+};
+
+struct ExistReply {
+  Status status;
+  std::vector<bool> exists;
+
+  std::string Encode() const;
+  static Result<ExistReply> Decode(std::string_view body);
+};
+
+}  // namespace datasystem::proto

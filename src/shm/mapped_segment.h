@@ -1,0 +1,35 @@
+// A segment of a worker's cache memory as a client maps it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "shm/extent.h"
+
+namespace datasystem::shm {
+
+// Unmapped on destruction. Keeps no descriptor: the mapping holds the file.
+class MappedSegment {
+ public:
+  // kInvalid if the file is smaller than `size_bytes` (a mapping beyond its end would be a SIGBUS).
+  static Result<MappedSegment> Map(const UniqueFd& fd, uint64_t size_bytes);
+  MappedSegment(MappedSegment&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedSegment& operator=(MappedSegment&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~MappedSegment();
+
+  std::span<std::byte> bytes() const { return bytes_; }
+  // kOutOfRange if the place is not inside the segment.
+  Result<std::span<std::byte>> At(uint64_t offset, uint64_t size) const;
+
+ private:
+  explicit MappedSegment(std::span<std::byte> bytes) : bytes_(bytes) {}
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace datasystem::shm
