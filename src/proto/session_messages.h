@@ -30,7 +30,9 @@ enum class SessionMessage : uint16_t {
   kDeleteReply = 31,
   kExist = 32,    // -> kExistReply
   kExistReply = 33,
-  kHealth = 40,   // -> kStatusReply
+  kHealth = 40,   // -> kStatusReply; empty body
+  kReport = 41,   // -> kReportReply; empty body
+  kReportReply = 42,
 };
 
 // Every message has:  std::string Encode() const;  static Result<M> Decode(std::string_view body);
@@ -190,6 +192,14 @@ struct ExistReply {
 
   std::string Encode() const;
   static Result<ExistReply> Decode(std::string_view body);
+};
+
+struct ReportReply {
+  Status status;
+  std::string json;
+
+  std::string Encode() const;
+  static Result<ReportReply> Decode(std::string_view body);
 };
 
 }  // namespace datasystem::proto
