@@ -1,0 +1,292 @@
+#include "proto/peer_messages.h"
+
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
+
+namespace datasystem::proto {
+namespace {
+
+using protozero::pbf_reader;
+using protozero::pbf_writer;
+using protozero::pbf_wire_type;
+
+constexpr uint32_t Tag(uint32_t field, pbf_wire_type type) {
+  return protozero::tag_and_type(field, type);
+}
+constexpr uint32_t Number(uint32_t field) { return Tag(field, pbf_wire_type::varint); }
+constexpr uint32_t Bytes(uint32_t field) { return Tag(field, pbf_wire_type::length_delimited); }
+
+// Runs `read(reader, out)` for each field; it returns false for a field that it does not know.
+// A known field number with another wire type is unknown too, and skipped.
+template <typename Message, typename ReadField>
+Result<Message> DecodeFields(std::string_view body, const char* name, ReadField read) {
+  Message message;
+  try {
+    pbf_reader reader(body.data(), body.size());
+    while (reader.next()) {
+      if (!read(reader, message)) reader.skip();
+    }
+  } catch (const protozero::exception& error) {
+    return errors::Invalid("malformed {} message of {} bytes: {}", name, body.size(), error.what());
+  }
+  return message;
+}
+
+PeerEntry DecodeEntry(pbf_reader reader) {
+  PeerEntry entry;
+  while (reader.next()) {
+    switch (reader.tag_and_type()) {
+      case Bytes(1): entry.key = reader.get_string(); break;
+      case Number(2): entry.version = reader.get_uint64(); break;
+      case Number(3): entry.size = reader.get_uint64(); break;
+      case Number(4): entry.primary = reader.get_bool(); break;
+      case Number(5): entry.ttl_remaining_ms = reader.get_uint64(); break;
+      default: reader.skip();
+    }
+  }
+  return entry;
+}
+
+}  // namespace
+
+std::string PeerGet::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  writer.add_uint64(1, epoch);
+  writer.add_string(2, key);
+  writer.add_uint32(3, wait_ms);
+  writer.add_bool(4, keep_copy);
+  writer.add_uint32(5, timeout_ms);
+  return out;
+}
+
+Result<PeerGet> PeerGet::Decode(std::string_view body) {
+  return DecodeFields<PeerGet>(body, "peer get", [](pbf_reader& reader, PeerGet& out) {
+    switch (reader.tag_and_type()) {
+      case Number(1): out.epoch = reader.get_uint64(); return true;
+      case Bytes(2): out.key = reader.get_string(); return true;
+      case Number(3): out.wait_ms = reader.get_uint32(); return true;
+      case Number(4): out.keep_copy = reader.get_bool(); return true;
+      case Number(5): out.timeout_ms = reader.get_uint32(); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerFetch::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  writer.add_uint64(1, epoch);
+  writer.add_string(2, key);
+  writer.add_uint64(3, version);
+  writer.add_uint32(4, timeout_ms);
+  return out;
+}
+
+Result<PeerFetch> PeerFetch::Decode(std::string_view body) {
+  return DecodeFields<PeerFetch>(body, "peer fetch", [](pbf_reader& reader, PeerFetch& out) {
+    switch (reader.tag_and_type()) {
+      case Number(1): out.epoch = reader.get_uint64(); return true;
+      case Bytes(2): out.key = reader.get_string(); return true;
+      case Number(3): out.version = reader.get_uint64(); return true;
+      case Number(4): out.timeout_ms = reader.get_uint32(); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerGetAnswer::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  writer.add_uint64(1, version);
+  writer.add_uint64(2, ttl_remaining_ms);
+  return out;
+}
+
+Result<PeerGetAnswer> PeerGetAnswer::Decode(std::string_view body) {
+  return DecodeFields<PeerGetAnswer>(body, "peer get answer",
+                                     [](pbf_reader& reader, PeerGetAnswer& out) {
+    switch (reader.tag_and_type()) {
+      case Number(1): out.version = reader.get_uint64(); return true;
+      case Number(2): out.ttl_remaining_ms = reader.get_uint64(); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerUpdate::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  writer.add_uint64(1, epoch);
+  writer.add_string(2, key);
+  writer.add_uint64(3, size);
+  writer.add_bool(4, only_if_absent);
+  writer.add_uint64(5, ttl_ms);
+  writer.add_uint32(6, timeout_ms);
+  return out;
+}
+
+Result<PeerUpdate> PeerUpdate::Decode(std::string_view body) {
+  return DecodeFields<PeerUpdate>(body, "peer update", [](pbf_reader& reader, PeerUpdate& out) {
+    switch (reader.tag_and_type()) {
+      case Number(1): out.epoch = reader.get_uint64(); return true;
+      case Bytes(2): out.key = reader.get_string(); return true;
+      case Number(3): out.size = reader.get_uint64(); return true;
+      case Number(4): out.only_if_absent = reader.get_bool(); return true;
+      case Number(5): out.ttl_ms = reader.get_uint64(); return true;
+      case Number(6): out.timeout_ms = reader.get_uint32(); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerUpdateAnswer::Encode() const {
+  std::string out;
+  pbf_writer(out).add_uint64(1, version);
+  return out;
+}
+
+Result<PeerUpdateAnswer> PeerUpdateAnswer::Decode(std::string_view body) {
+  return DecodeFields<PeerUpdateAnswer>(body, "peer update answer",
+                                        [](pbf_reader& reader, PeerUpdateAnswer& out) {
+    if (reader.tag_and_type() != Number(1)) return false;
+    out.version = reader.get_uint64();
+    return true;
+  });
+}
+
+std::string PeerVersionedKey::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  writer.add_uint64(1, epoch);
+  writer.add_string(2, key);
+  writer.add_uint64(3, version);
+  return out;
+}
+
+Result<PeerVersionedKey> PeerVersionedKey::Decode(std::string_view body) {
+  return DecodeFields<PeerVersionedKey>(body, "peer versioned key",
+                                        [](pbf_reader& reader, PeerVersionedKey& out) {
+    switch (reader.tag_and_type()) {
+      case Number(1): out.epoch = reader.get_uint64(); return true;
+      case Bytes(2): out.key = reader.get_string(); return true;
+      case Number(3): out.version = reader.get_uint64(); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerDelete::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  writer.add_uint64(1, epoch);
+  writer.add_string(2, key);
+  writer.add_uint32(3, timeout_ms);
+  return out;
+}
+
+Result<PeerDelete> PeerDelete::Decode(std::string_view body) {
+  return DecodeFields<PeerDelete>(body, "peer delete", [](pbf_reader& reader, PeerDelete& out) {
+    switch (reader.tag_and_type()) {
+      case Number(1): out.epoch = reader.get_uint64(); return true;
+      case Bytes(2): out.key = reader.get_string(); return true;
+      case Number(3): out.timeout_ms = reader.get_uint32(); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerDeleteAnswer::Encode() const {
+  std::string out;
+  pbf_writer(out).add_bool(1, existed);
+  return out;
+}
+
+Result<PeerDeleteAnswer> PeerDeleteAnswer::Decode(std::string_view body) {
+  return DecodeFields<PeerDeleteAnswer>(body, "peer delete answer",
+                                        [](pbf_reader& reader, PeerDeleteAnswer& out) {
+    if (reader.tag_and_type() != Number(1)) return false;
+    out.existed = reader.get_bool();
+    return true;
+  });
+}
+
+std::string PeerExist::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  writer.add_uint64(1, epoch);
+  for (const std::string& key : keys) writer.add_string(2, key);
+  writer.add_uint32(3, timeout_ms);
+  return out;
+}
+
+Result<PeerExist> PeerExist::Decode(std::string_view body) {
+  return DecodeFields<PeerExist>(body, "peer exist", [](pbf_reader& reader, PeerExist& out) {
+    switch (reader.tag_and_type()) {
+      case Number(1): out.epoch = reader.get_uint64(); return true;
+      case Bytes(2): out.keys.push_back(reader.get_string()); return true;
+      case Number(3): out.timeout_ms = reader.get_uint32(); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerExistAnswer::Encode() const {
+  std::string out;
+  pbf_writer(out).add_packed_bool(1, exists.begin(), exists.end());
+  return out;
+}
+
+Result<PeerExistAnswer> PeerExistAnswer::Decode(std::string_view body) {
+  return DecodeFields<PeerExistAnswer>(body, "peer exist answer",
+                                       [](pbf_reader& reader, PeerExistAnswer& out) {
+    switch (reader.tag_and_type()) {
+      case Bytes(1):
+        for (const bool exists : reader.get_packed_bool()) out.exists.push_back(exists);
+        return true;
+      case Number(1): out.exists.push_back(reader.get_bool()); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerEntries::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  writer.add_uint64(1, epoch);
+  for (const PeerEntry& entry : entries) {
+    pbf_writer nested(writer, 2);
+    nested.add_string(1, entry.key);
+    nested.add_uint64(2, entry.version);
+    nested.add_uint64(3, entry.size);
+    nested.add_bool(4, entry.primary);
+    nested.add_uint64(5, entry.ttl_remaining_ms);
+  }
+  return out;
+}
+
+Result<PeerEntries> PeerEntries::Decode(std::string_view body) {
+  return DecodeFields<PeerEntries>(body, "peer entries", [](pbf_reader& reader, PeerEntries& out) {
+    switch (reader.tag_and_type()) {
+      case Number(1): out.epoch = reader.get_uint64(); return true;
+      case Bytes(2): out.entries.push_back(DecodeEntry(reader.get_message())); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerCollect::Encode() const {
+  std::string out;
+  pbf_writer(out).add_uint64(1, epoch);
+  return out;
+}
+
+Result<PeerCollect> PeerCollect::Decode(std::string_view body) {
+  return DecodeFields<PeerCollect>(body, "peer collect", [](pbf_reader& reader, PeerCollect& out) {
+    if (reader.tag_and_type() != Number(1)) return false;
+    out.epoch = reader.get_uint64();
+    return true;
+  });
+}
+
+}  // namespace datasystem::proto

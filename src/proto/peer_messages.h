@@ -1,0 +1,146 @@
+// The messages of peer.proto as C++ structs. Decode accepts anything that came from the wire: unknown
+// fields are skipped, malformed bytes give kInvalid.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace datasystem::proto {
+
+// Two workers can talk when their ranges overlap; registered with the membership.
+constexpr uint32_t kPeerProtocolMin = 1;
+constexpr uint32_t kPeerProtocolMax = 1;
+
+enum class PeerMessage : uint16_t {
+  kGet = 1,
+  kFetch = 2,
+  kUpdate = 3,
+  kInvalidate = 4,
+  kPromote = 5,
+  kDelete = 6,
+  kExist = 7,
+  kDropped = 8,
+  kCollect = 9,
+  kEntries = 10,
+};
+
+// In PeerGet etc. the prefix keeps them apart from the messages of session_messages.h.
+struct PeerGet {
+  uint64_t epoch = 0;
+  std::string key;
+  uint32_t wait_ms = 0;
+  bool keep_copy = false;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<PeerGet> Decode(std::string_view body);
+};
+
+struct PeerFetch {
+  uint64_t epoch = 0;
+  std::string key;
+  uint64_t version = 0;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<PeerFetch> Decode(std::string_view body);
+};
+
+struct PeerGetAnswer {
+  uint64_t version = 0;
+  uint64_t ttl_remaining_ms = 0;
+
+  std::string Encode() const;
+  static Result<PeerGetAnswer> Decode(std::string_view body);
+};
+
+struct PeerUpdate {
+  uint64_t epoch = 0;
+  std::string key;
+  uint64_t size = 0;
+  bool only_if_absent = false;
+  uint64_t ttl_ms = 0;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<PeerUpdate> Decode(std::string_view body);
+};
+
+struct PeerUpdateAnswer {
+  uint64_t version = 0;
+
+  std::string Encode() const;
+  static Result<PeerUpdateAnswer> Decode(std::string_view body);
+};
+
+// Body of kInvalidate and of kPromote.
+struct PeerVersionedKey {
+  uint64_t epoch = 0;
+  std::string key;
+  uint64_t version = 0;
+
+  std::string Encode() const;
+  static Result<PeerVersionedKey> Decode(std::string_view body);
+};
+
+struct PeerDelete {
+  uint64_t epoch = 0;
+  std::string key;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<PeerDelete> Decode(std::string_view body);
+};
+
+struct PeerDeleteAnswer {
+  bool existed = false;
+
+  std::string Encode() const;
+  static Result<PeerDeleteAnswer> Decode(std::string_view body);
+};
+
+struct PeerExist {
+  uint64_t epoch = 0;
+  std::vector<std::string> keys;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<PeerExist> Decode(std::string_view body);
+};
+
+struct PeerExistAnswer {
+  std::vector<bool> exists;
+
+  std::string Encode() const;
+  static Result<PeerExistAnswer> Decode(std::string_view body);
+};
+
+struct PeerEntry {
+  std::string key;
+  uint64_t version = 0;
+  uint64_t size = 0;
+  bool primary = false;
+  uint64_t ttl_remaining_ms = 0;  // 0 = lives until deleted
+};
+
+// Body of kDropped and of kEntries.
+struct PeerEntries {
+  uint64_t epoch = 0;
+  std::vector<PeerEntry> entries;
+
+  std::string Encode() const;
+  static Result<PeerEntries> Decode(std::string_view body);
+};
+
+struct PeerCollect {
+  uint64_t epoch = 0;
+
+  std::string Encode() const;
+  static Result<PeerCollect> Decode(std::string_view body);
+};
+
+}  // namespace datasystem::proto
