@@ -1,0 +1,105 @@
+// The key-value interface of the cache.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "datasystem/kv/read_only_buffer.h"
+#include "datasystem/object/buffer.h"
+#include "datasystem/object/object_enum.h"
+#include "datasystem/utils/connection.h"
+#include "datasystem/utils/optional.h"
+#include "datasystem/utils/status.h"
+#include "datasystem/utils/string_view.h"
+
+namespace datasystem {
+
+struct SetParam {
+  WriteMode writeMode = WriteMode::NONE_L2_CACHE;
+  uint32_t ttlSecond = 0;  // counted from this set; 0: until deleted
+  ExistenceOpt existence = ExistenceOpt::NONE;
+  CacheType cacheType = CacheType::MEMORY;
+};
+
+using MSetParam = SetParam;
+
+// A connection to one worker, normally the one on this node: values then travel through shared memory.
+//
+// Keys:   1 to 1024 bytes of letters, digits and -_!@#%^*()+=:;~$&.
+// Values: at least 1 byte.
+// Batches: 1 to 10 000 keys. A batch call returns K_OK when at least one key succeeded, else the error
+//   of the first; what was not obtained is absent (an empty string in the string forms).
+// Errors: the message ends in ", traceId: <id>". K_INVALID: fix the call. K_NOT_FOUND. K_OUT_OF_MEMORY.
+//   K_NOT_READY: Init() has not succeeded. K_RPC_UNAVAILABLE: no worker there.
+//   K_RPC_DEADLINE_EXCEEDED: no answer in time; what the call does may still happen.
+//   K_CLIENT_WORKER_DISCONNECT: the worker went away during the call; the next call connects again.
+//   K_RUNTIME_ERROR: used in a child process after fork; create a client there.
+// Threads: any number may use one client at once.
+class DATASYSTEM_API KVClient {
+ public:
+  // Does not connect.
+  explicit KVClient(const ConnectOptions& options = {});
+  // As ShutDown.
+  ~KVClient();
+  KVClient(const KVClient&) = delete;
+  KVClient& operator=(const KVClient&) = delete;
+
+  // Connects. Calling it again while connected does nothing.
+  Status Init();
+  // Disconnects; not while other calls run. Buffers that are still held stay valid: the worker keeps
+  // their memory until the last of them is gone. Init() connects again.
+  Status ShutDown();
+
+  // Creates or overwrites. Every get in the cluster that starts after the return sees the new value.
+  // K_OC_KEY_ALREADY_EXIST: existence is NX and the key exists.
+  Status Set(const std::string& key, const StringView& val, const SetParam& param = {});
+  // Under a generated key, which is returned; "" on failure.
+  std::string Set(const StringView& val, const SetParam& param = {});
+
+  // Memory for a value that the caller fills in place and publishes with Set(buffer).
+  // NX is refused (K_INVALID).
+  Status Create(const std::string& key, uint64_t size, const SetParam& param,
+                std::shared_ptr<Buffer>& buffer);
+  // Publishes a buffer from Create; after success it is spent. After an error it may be tried again.
+  Status Set(const std::shared_ptr<Buffer>& buffer);
+
+  // `vals` has a value for each key. `outFailedKeys` receives the keys that were not stored. A key that
+  // occurs twice: the first is stored, and the key is reported as failed. NX is refused (K_INVALID).
+  Status MSet(const std::vector<std::string>& keys, const std::vector<StringView>& vals,
+              std::vector<std::string>& outFailedKeys, const MSetParam& param = {});
+
+  // subTimeoutMs: how long to wait for keys that do not exist yet; 0: not at all.
+  // The string forms copy, the buffer forms are views without a copy.
+  Status Get(const std::string& key, std::string& val, int32_t subTimeoutMs = 0);
+  Status Get(const std::string& key, Optional<ReadOnlyBuffer>& buffer, int32_t subTimeoutMs = 0);
+  Status Get(const std::string& key, Optional<Buffer>& buffer, int32_t subTimeoutMs = 0);
+  Status Get(const std::vector<std::string>& keys, std::vector<std::string>& vals,
+             int32_t subTimeoutMs = 0);
+  Status Get(const std::vector<std::string>& keys, std::vector<Optional<ReadOnlyBuffer>>& buffers,
+             int32_t subTimeoutMs = 0);
+  Status Get(const std::vector<std::string>& keys, std::vector<Optional<Buffer>>& buffers,
+             int32_t subTimeoutMs = 0);
+
+  // Removes all copies everywhere. A missing key counts as success.
+  Status Del(const std::string& key);
+  Status Del(const std::vector<std::string>& keys, std::vector<std::string>& failedKeys);
+
+  // Keys that do not exist are a normal answer, even if all of them.
+  Status Exist(const std::vector<std::string>& keys, std::vector<bool>& exists);
+
+  // A key that nobody else has: `prefix` (a UUID when empty), ';' and a UUID. "" when that is too long
+  // or has illegal characters.
+  std::string GenerateKey(const std::string& prefix = "");
+  Status GenerateKey(const std::string& prefix, std::string& key);
+
+  // K_OK: the worker can be reached and serves.
+  Status HealthCheck();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace datasystem
