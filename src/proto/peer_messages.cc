@@ -100,6 +100,7 @@ std::string PeerGetAnswer::Encode() const {
   pbf_writer writer(out);
   writer.add_uint64(1, version);
   writer.add_uint64(2, ttl_remaining_ms);
+  writer.add_bool(3, listed);
   return out;
 }
 
@@ -109,6 +110,7 @@ Result<PeerGetAnswer> PeerGetAnswer::Decode(std::string_view body) {
     switch (reader.tag_and_type()) {
       case Number(1): out.version = reader.get_uint64(); return true;
       case Number(2): out.ttl_remaining_ms = reader.get_uint64(); return true;
+      case Number(3): out.listed = reader.get_bool(); return true;
       default: return false;
     }
   });

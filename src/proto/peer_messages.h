@@ -53,6 +53,7 @@ struct PeerFetch {
 struct PeerGetAnswer {
   uint64_t version = 0;
   uint64_t ttl_remaining_ms = 0;
+  bool listed = false;
 
   std::string Encode() const;
   static Result<PeerGetAnswer> Decode(std::string_view body);
