@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "config/flag_row.h"
+
+namespace datasystem::config {
+namespace {
+
+// Variables that programs of this kind have always read. An explicit flag wins.
+constexpr std::pair<const char*, FlagId> kEnvironment[] = {
+    {"GOOGLE_LOGTOSTDERR", FlagId::logtostderr},
+    {"GOOGLE_ALSOLOGTOSTDERR", FlagId::alsologtostderr},
+    {"GOOGLE_LOG_DIR", FlagId::log_dir}};
+
+bool LooksLikeFlag(std::string_view word) {
+  // "-5" is a value.
+  return word.size() > 1 && word[0] == '-' && !(word[1] >= '0' && word[1] <= '9');
+}
+
+// The command line cut into names and values; `value` points into argv so that it can be blanked
+// there.
+struct Argument {
+  std::string name;
+  std::optional<char*> value;
+};
+
+std::string Unknown(std::string_view name) {
+  const FlagRow* near = NearestRow(name);
+  const std::string hint = near == nullptr ? "" : fmt::format("; did you mean --{}?", near->name);
+  return fmt::format("unknown flag --{}{}", name, hint);
+}
+
+std::vector<Argument> Cut(int argc, char** argv, std::vector<std::string>& mistakes) {
+  std::vector<Argument> arguments;
+  for (int i = 1; i < argc; ++i) {
+    if (!LooksLikeFlag(argv[i])) {
+      mistakes.push_back(
+          fmt::format("unexpected argument '{}': flags are written --name=value", argv[i]));
+      continue;
+    }
+    char* name = argv[i] + (argv[i][1] == '-' ? 2 : 1);
+    char* equals = std::strchr(name, '=');
+    if (equals != nullptr) {
+      arguments.push_back({std::string(name, equals), equals + 1});
+    } else if (i + 1 < argc && !LooksLikeFlag(argv[i + 1])) {
+      const FlagRow* row = FindRow(name);
+      // "--help enable" has no value; other flags take the next word.
+      const bool takes_value = row == nullptr || row->type != "bool" || !row->information();
+      arguments.push_back({name, takes_value ? std::optional<char*>(argv[++i]) : std::nullopt});
+    } else {
+      arguments.push_back({name, std::nullopt});
+    }
+  }
+  return arguments;
+}
+
+}  // namespace
+
+FlagValues::FlagValues() {
+  values_.reserve(Table().size());
+  for (const FlagRow& row : Table()) values_.push_back(ToValue(row.binary_default));
+  ExpandHome();
+}
+
+std::vector<std::string> FlagValues::SetFromEnvironment() {
+  std::vector<std::string> mistakes;
+  for (const auto& [variable, id] : kEnvironment) {
+    const char* text = std::getenv(variable);
+    if (text == nullptr || *text == '\0') continue;
+    Result<FlagValue> value = ParseValue(RowOf(id), text);
+    if (value.ok()) {
+      values_[static_cast<size_t>(id)] = *std::move(value);
+    } else {
+      mistakes.push_back(
+          fmt::format("environment variable {}: {}", variable, value.status().GetMsg()));
+    }
+  }
+  return mistakes;
+}
+
+void FlagValues::ExpandHome() {
+  const char* home = std::getenv("HOME");
+  for (FlagValue& value : values_) {
+    Text* text = std::get_if<Text>(&value);
+    if (text == nullptr || !text->starts_with("~/")) continue;
+    *text = (home == nullptr ? "." : home) + text->substr(1);
+  }
+}
+
+Result<FlagValues> FlagValues::Parse(int argc, char** argv) {
+  FlagValues values;
+  std::vector<std::string> mistakes = values.SetFromEnvironment();
+  for (const Argument& argument : Cut(argc, argv, mistakes)) {
+    const FlagRow* row = FindRow(argument.name);
+    if (row == nullptr) {
+      mistakes.push_back(Unknown(argument.name));
+      continue;
+    }
+    if (!argument.value && row->type != "bool") {
+      mistakes.push_back(fmt::format("--{} has no value: write --{}=value", row->name, row->name));
+      continue;
+    }
+    Result<FlagValue> value = ParseValue(*row, argument.value ? *argument.value : "true");
+    if (row->secret() && argument.value)
+      std::memset(*argument.value, 0, std::strlen(*argument.value));
+    if (!value.ok()) {
+      mistakes.push_back(value.status().GetMsg());
+      continue;
+    }
+    values.values_[static_cast<size_t>(row - Table().data())] = *std::move(value);
+  }
+  values.ExpandHome();
+  const bool about_all_workers =
+      values.Get(kPrintFlags) == "json" || values.Get(kPrintFlags) == "markdown";
+  if (values.Get(kHelp) || values.Get(kVersion) || about_all_workers) return values;
+  std::ranges::move(BrokenRules(values), std::back_inserter(mistakes));
+  if (mistakes.empty()) return values;
+  std::string text;
+  for (const std::string& mistake : mistakes) text += mistake + "\n";
+  return Status(K_INVALID, text + "(--help explains every flag)");
+}
+
+std::vector<std::string> FlagValues::NonDefault() const {
+  const FlagValues defaults;
+  std::vector<std::string> changed;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const FlagRow& row = Table()[i];
+    if (values_[i] == defaults.values_[i]) continue;
+    changed.push_back(fmt::format("{}={}", row.name, Shown(row, values_[i])));
+  }
+  return changed;
+}
+
+std::vector<std::string> FlagValues::WithoutEffect() const {
+  const FlagValues defaults;
+  std::vector<std::string> sentences;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const FlagRow& row = Table()[i];
+    if (row.support != Support::kAccepted || values_[i] == defaults.values_[i]) continue;
+    // dscli always passes the values of worker_config.json: nobody has asked for those. Paths are
+    // compared by their end, since dscli makes them absolute.
+    const FlagValue shipped = ToValue(row.dscli_default);
+    const Text* path = std::get_if<Text>(&shipped);
+    const bool shipped_path =
+        path != nullptr && path->starts_with("./") &&
+        std::get<Text>(values_[i]).ends_with(std::string_view(*path).substr(1));
+    if (values_[i] == shipped || shipped_path) continue;
+    sentences.push_back(fmt::format("--{}={} is accepted and has no effect: {}", row.name,
+                                    Shown(row, values_[i]), row.reason));
+  }
+  return sentences;
+}
+
+std::vector<std::string> FlagValues::ApplyLive(std::string_view content) {
+  constexpr size_t kContentMax = 1 << 20;
+  if (content.size() > kContentMax) {
+    return {fmt::format("the file has {} bytes, at most {} are read: nothing taken", content.size(),
+                        kContentMax)};
+  }
+  constexpr std::string_view kSpace = " \t\r\n\v\f";
+  std::vector<std::string> mistakes;
+  FlagValues changed = *this;
+  for (size_t begin; (begin = content.find_first_not_of(kSpace)) != std::string_view::npos;) {
+    content.remove_prefix(begin);
+    std::string_view word = content.substr(0, content.find_first_of(kSpace));
+    content.remove_prefix(word.size());
+    const size_t equals = word.find('=');
+    if (!LooksLikeFlag(word) || equals == std::string_view::npos) {
+      mistakes.push_back(fmt::format("'{}' is not of the form --name=value", word.substr(0, 80)));
+      continue;
+    }
+    const std::string_view name = word.substr(0, equals).substr(word.starts_with("--") ? 2 : 1);
+    const FlagRow* row = FindRow(name);
+    if (row == nullptr || !row->live()) {
+      mistakes.push_back(
+          row == nullptr
+              ? Unknown(name)
+              : fmt::format("--{} takes effect at start only: restart the worker", name));
+      continue;
+    }
+    Result<FlagValue> value = ParseValue(*row, word.substr(equals + 1));
+    if (!value.ok()) {
+      mistakes.push_back(value.status().GetMsg());
+      continue;
+    }
+    changed.values_[static_cast<size_t>(row - Table().data())] = *std::move(value);
+  }
+  // The words may only make sense together, so the rules between flags see them all.
+  std::vector<std::string> broken = BrokenRules(changed);
+  if (broken.empty()) {
+    *this = std::move(changed);
+  } else {
+    std::ranges::move(broken, std::back_inserter(mistakes));
+  }
+  return mistakes;
+}
+
+}  // namespace datasystem::config
