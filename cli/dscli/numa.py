@@ -1,0 +1,53 @@
+"""NUMA placement of `dscli start`: options that become a numactl command in front of the worker."""
+
+import argparse
+import shutil
+from typing import List
+
+from .console import CommandError
+from .validation import check_argument
+
+# long name, short name, metavar (None: a switch), help
+_OPTIONS = (
+    ("cpunodebind", "N", "NODES", "run only on CPUs of these NUMA nodes"),
+    ("physcpubind", "C", "CPUS", "run only on these CPUs"),
+    ("interleave", "i", "NODES", "spread memory over these nodes"),
+    ("preferred", "p", "NODE", "take memory from this node while it has any"),
+    ("membind", "m", "NODES", "take memory only from these nodes; fail when they are full"),
+    ("localalloc", "l", None, "take memory from the node of the running CPU"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("NUMA placement (through numactl; before -w)")
+    for name, short, metavar, text in _OPTIONS:
+        if metavar:
+            group.add_argument(f"-{short}", f"--{name}", metavar=metavar, help=text)
+        else:
+            group.add_argument(f"-{short}", f"--{name}", action="store_true", help=text)
+
+
+def refuse_after_worker_args(tokens: List[str]) -> None:
+    """NUMA options behind -w would be taken for worker flags: say so instead."""
+    spellings = {f"--{name}" for name, *_ in _OPTIONS} | {f"-{short}" for _, short, *_ in _OPTIONS}
+    misplaced = [token for token in tokens if token.split("=")[0] in spellings]
+    if misplaced:
+        raise CommandError(f"NUMA options must come before -w/--worker_args: {', '.join(misplaced)}")
+
+
+def numactl_prefix(args: argparse.Namespace) -> List[str]:
+    """["numactl", "--cpunodebind=0", ...], or [] if no NUMA option was given."""
+    options = []
+    for name, _, metavar, _ in _OPTIONS:
+        value = getattr(args, name)
+        if value and metavar:
+            check_argument(f"--{name}", value)
+            options.append(f"--{name}={value}")
+        elif value:
+            options.append(f"--{name}")
+    if not options:
+        return []
+    numactl = shutil.which("numactl")
+    if not numactl:
+        raise CommandError("NUMA options need numactl, which is not on PATH; install the package numactl")
+    return [numactl, *options]

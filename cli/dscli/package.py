@@ -1,0 +1,45 @@
+"""Where the installed package keeps what dscli needs: worker, its shipped defaults, version."""
+
+import json
+import os
+from pathlib import Path
+from typing import Dict
+
+from .console import CommandError
+
+WORKER_NAME = "datasystem_worker"
+
+# This file is yr/datasystem/cli/package.py.
+_PACKAGE_DIR = Path(__file__).resolve().parent.parent
+
+
+def worker_binary() -> str:
+    """The worker's path; DATASYSTEM_WORKER_BINARY overrides it for builds that are not installed."""
+    path = os.environ.get("DATASYSTEM_WORKER_BINARY") or str(_PACKAGE_DIR / WORKER_NAME)
+    if not os.path.isfile(path):
+        raise CommandError(
+            f"there is no worker at {path}; reinstall the wheel or set DATASYSTEM_WORKER_BINARY")
+    if not os.access(path, os.X_OK):
+        raise CommandError(f"{path} is not executable; reinstall the wheel or chmod +x it")
+    return os.path.abspath(path)
+
+
+def shipped_defaults() -> Dict[str, str]:
+    """Flag -> value of the worker_config.json that was generated from the worker's flag table.
+
+    DATASYSTEM_WORKER_CONFIG names another such file, for builds that are not installed.
+    """
+    path = os.environ.get("DATASYSTEM_WORKER_CONFIG") or str(_PACKAGE_DIR / "worker_config.json")
+    try:
+        with open(path, encoding="utf-8") as file:
+            return {flag: str(row["value"]) for flag, row in json.load(file).items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as reason:
+        raise CommandError(f"cannot read the shipped worker flags from {path}: {reason!r}; "
+                           "reinstall the wheel") from reason
+
+
+def version() -> str:
+    try:
+        return (_PACKAGE_DIR / "VERSION").read_text(encoding="utf-8").strip()
+    except OSError:
+        return "unknown"
