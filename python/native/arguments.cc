@@ -1,0 +1,63 @@
+#include "arguments.h"
+
+#include <utility>
+
+namespace datasystem::python {
+
+void ThrowInvalidType(const std::string& name, const char* valid) {
+  throw py::type_error("The input of " + name + " has invalid type, valid type: [" + valid + "]");
+}
+
+std::vector<std::string> KeysOf(const py::list& keys) {
+  std::vector<std::string> names;
+  names.reserve(keys.size());
+  for (size_t i = 0; i < keys.size(); ++i) {
+    PyObject* key = PyList_GET_ITEM(keys.ptr(), i);
+    if (!PyUnicode_CheckExact(key)) ThrowInvalidType("keys[" + std::to_string(i) + "]", "str");
+    Py_ssize_t size = 0;
+    const char* text = PyUnicode_AsUTF8AndSize(key, &size);
+    if (text == nullptr) throw py::error_already_set();
+    names.emplace_back(text, size);
+  }
+  return names;
+}
+
+ValueView::ValueView(py::handle value, const std::string& name) {
+  PyObject* object = value.ptr();
+  if (PyBytes_CheckExact(object)) {
+    owner_ = py::reinterpret_borrow<py::object>(value);
+    bytes_ = {PyBytes_AS_STRING(object), static_cast<size_t>(PyBytes_GET_SIZE(object))};
+  } else if (PyByteArray_CheckExact(object) || Py_TYPE(object) == &PyMemoryView_Type) {
+    if (PyObject_GetBuffer(object, &buffer_, PyBUF_SIMPLE) != 0) {
+      PyErr_Clear();
+      throw py::type_error("The input of " + name +
+                           " is a memoryview with gaps or already released; pass bytes(" + name + ")");
+    }
+    bytes_ = {static_cast<const char*>(buffer_.buf), static_cast<size_t>(buffer_.len)};
+  } else if (PyUnicode_CheckExact(object)) {
+    if (PyUnicode_READY(object) != 0) throw py::error_already_set();
+    if (PyUnicode_IS_COMPACT_ASCII(object)) {
+      owner_ = py::reinterpret_borrow<py::object>(value);
+      bytes_ = {static_cast<const char*>(PyUnicode_DATA(object)),
+                static_cast<size_t>(PyUnicode_GET_LENGTH(object))};
+    } else {
+      // Not AsUTF8AndSize: that would keep the encoded text inside the caller's string for good.
+      owner_ = py::reinterpret_steal<py::object>(PyUnicode_AsUTF8String(object));
+      if (!owner_) throw py::error_already_set();
+      bytes_ = {PyBytes_AS_STRING(owner_.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(owner_.ptr()))};
+    }
+  } else {
+    ThrowInvalidType(name, "bytes, bytearray, memoryview, str");
+  }
+}
+
+ValueView::ValueView(ValueView&& other) noexcept
+    : owner_(std::move(other.owner_)),
+      buffer_(std::exchange(other.buffer_, Py_buffer{})),
+      bytes_(std::exchange(other.bytes_, {})) {}
+
+ValueView::~ValueView() {
+  if (buffer_.obj != nullptr) PyBuffer_Release(&buffer_);
+}
+
+}  // namespace datasystem::python

@@ -1,0 +1,40 @@
+// What Python passes in, read in place: keys, and values of every type that set() takes.
+// Everything here needs the GIL.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace datasystem::python {
+
+namespace py = pybind11;
+
+// TypeError "The input of <name> has invalid type, valid type: [<valid>]": the words of yr.datasystem.util
+// for what is inside a list, which only the native side looks at.
+[[noreturn]] void ThrowInvalidType(const std::string& name, const char* valid);
+
+// TypeError names the first element that is not exactly a str.
+std::vector<std::string> KeysOf(const py::list& keys);
+
+// The bytes of a bytes, bytearray, memoryview or str object, without a copy (a str with other than ASCII
+// characters is encoded first). The object cannot be resized or freed while the view lives.
+class ValueView {
+ public:
+  // `name` for the TypeError: no such type, or a memoryview with gaps.
+  ValueView(py::handle value, const std::string& name);
+  ValueView(ValueView&& other) noexcept;
+  ValueView& operator=(ValueView&&) = delete;
+  ~ValueView();
+
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  py::object owner_;      // of `bytes_`, unless `buffer_` is
+  Py_buffer buffer_{};    // obj is null when not in use
+  std::string_view bytes_;
+};
+
+}  // namespace datasystem::python
