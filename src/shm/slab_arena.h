@@ -1,0 +1,66 @@
+// A jemalloc arena for small values. Its slabs are pages of the segment, its records are elsewhere: nothing
+// but payload lies in memory that clients map.
+//
+// Threads: any.
+#pragma once
+
+#include <jemalloc/jemalloc.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/result.h"
+#include "shm/page_ranges.h"
+
+namespace datasystem::shm {
+
+constexpr size_t kAlignment = 64;  // no two values share a cache line
+
+// The slabs' page size and the largest value that jemalloc packs into them.
+struct SlabLimits {
+  uint64_t page_bytes = 0;
+  uint64_t value_bytes_max = 0;
+
+  static Result<SlabLimits> Read();
+};
+
+class SlabArena {
+ public:
+  // `pages` and `segment` must outlive it. kRuntimeError if jemalloc refuses.
+  static Result<std::unique_ptr<SlabArena>> Create(PageRanges& pages, std::span<std::byte> segment);
+  SlabArena(const SlabArena&) = delete;
+  SlabArena& operator=(const SlabArena&) = delete;
+  // Every value must have been freed.
+  ~SlabArena();
+
+  // 1 to SlabLimits::value_bytes_max bytes, aligned to kAlignment; null when no page is left for a slab.
+  std::byte* Allocate(size_t size);
+  // What any SlabArena allocated.
+  static void Free(std::byte* value);
+  // Empty slabs go back by themselves, except those that threads raced for: this returns the rest.
+  void ReturnEmptySlabs();
+
+ private:
+  // The hooks are told only where this struct is: it must stay first and keep its address.
+  struct Hooks {
+    extent_hooks_t table;
+    PageRanges* pages;
+    std::span<std::byte> segment;
+  };
+  static void* TakePages(extent_hooks_t* hooks, void* wanted, size_t size, size_t alignment, bool* zero,
+                         bool* commit, unsigned arena);
+  static bool GiveBackPages(extent_hooks_t* hooks, void* address, size_t size, bool committed,
+                            unsigned arena);
+  static void DestroyPages(extent_hooks_t* hooks, void* address, size_t size, bool committed,
+                           unsigned arena);
+  SlabArena(PageRanges& pages, std::span<std::byte> segment);
+  Status Open();
+
+  Hooks hooks_;
+  unsigned index_ = 0;
+  bool open_ = false;
+};
+
+}  // namespace datasystem::shm
