@@ -26,7 +26,8 @@ examples:
     dscli start -d /data/cache -f worker_config.json
 
 Relative paths of the worker (logs, sockets, probe files) lie in ./datasystem, or with -d in
-DIR/datasystem. The worker's flags: datasystem_worker --help."""
+DIR/datasystem; those of a second worker in the same folder lie in IP_PORT/datasystem.
+The worker's flags: datasystem_worker --help."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -101,14 +102,13 @@ def _with_own_files(args: argparse.Namespace, user: worker_flags.Flags, shipped:
     """All flags, with files that no running worker uses.
 
     The start removes an old ready file, and two workers must not write the same logs. So the second
-    worker that is started in one folder gets a folder of its own beside the first one's.
+    worker that is started in one folder gets a folder of its own in there, named by its address.
     """
     home = checked_path(args.datasystem_home_dir) if args.datasystem_home_dir else os.getcwd()
     flags = worker_flags.resolve(user, shipped, home)
     if _user_of(flags, workers):
-        apart = "./datasystem-" + address.replace(":", "_").strip("[]")
-        shipped = {name: value.replace("./datasystem", apart, 1) for name, value in shipped.items()}
-        flags = worker_flags.resolve(user, shipped, home)
+        own = address.replace("[", "").replace("]", "").replace(":", "_")
+        flags = worker_flags.resolve(user, shipped, os.path.join(home, own))
     if not flags.get("ready_check_path"):
         raise CommandError("ready_check_path must not be empty: dscli learns from that file that the "
                            "worker is ready")

@@ -30,8 +30,9 @@ class LaunchFailed(Exception):
 
     @property
     def reason(self) -> str:
-        """The worker's last line, which is where it names the cause."""
-        lines = [line.strip() for line in self.output.splitlines() if line.strip()]
+        """The worker's last line that is not a remark in brackets: that is where it names the cause."""
+        lines = [line.strip() for line in self.output.splitlines()]
+        lines = [line for line in lines if line and not line.startswith("(")]
         if lines:
             return lines[-1]
         return "it is not ready in time" if self.exit_code is None else "it gave no reason"

@@ -1,0 +1,106 @@
+"""Needs PYTHONPATH=<build>/python. Tests of a real worker need DATASYSTEM_WORKER_BINARY too."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+_WORKER_BINARY = os.environ.get("DATASYSTEM_WORKER_BINARY")
+
+_SHIPPED = {
+    "worker_address": "127.0.0.1:31501",
+    "etcd_address": "",
+    "unix_domain_socket_dir": "./datasystem/uds",
+    "health_check_path": "./datasystem/probe/healthy",
+    "ready_check_path": "./datasystem/probe/ready",
+    "log_dir": "./datasystem/logs",
+    "log_filename": "",
+    "shared_memory_size_mb": "1024",
+}
+
+
+class Dscli:
+    """Runs dscli in a folder of its own; stops the workers it started."""
+
+    def __init__(self, folder: Path, environment: dict):
+        self.folder = folder
+        self._environment = {**os.environ, **environment}
+        self._pids = []
+
+    def popen(self, *arguments: str) -> subprocess.Popen:
+        return subprocess.Popen([sys.executable, "-m", "yr.datasystem.cli", *arguments], text=True,
+                                cwd=self.folder, env=self._environment, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def __call__(self, *arguments: str) -> SimpleNamespace:
+        process = self.popen(*arguments)
+        out, err = process.communicate(timeout=60)
+        started = [line for line in out.splitlines() if "[  OK  ] Start" in line]
+        pid = int(started[0].split()[-1]) if started else None
+        if pid:
+            self._pids.append(pid)
+        return SimpleNamespace(code=process.returncode, out=out, err=err, pid=pid)
+
+    def close(self) -> None:
+        for pid in self._pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+@pytest.fixture
+def stand_in(tmp_path):
+    """dscli with a stand-in for the worker."""
+    binary = tmp_path / "bin" / "datasystem_worker"
+    binary.parent.mkdir()
+    shutil.copy(Path(__file__).parent / "stand_in_worker.sh", binary)
+    binary.chmod(0o700)
+    config = tmp_path / "shipped.json"
+    config.write_text(json.dumps({k: {"value": v, "description": ""} for k, v in _SHIPPED.items()}))
+    home = tmp_path / "home"
+    home.mkdir()
+    dscli = Dscli(home, {"DATASYSTEM_WORKER_BINARY": str(binary), "DATASYSTEM_WORKER_CONFIG": str(config)})
+    yield dscli
+    dscli.close()
+
+
+@pytest.fixture
+def real(tmp_path):
+    """dscli with the real worker."""
+    if not _WORKER_BINARY:
+        pytest.skip("DATASYSTEM_WORKER_BINARY is not set")
+    dscli = Dscli(tmp_path, {"DATASYSTEM_WORKER_BINARY": _WORKER_BINARY})
+    yield dscli
+    dscli.close()
+
+
+@pytest.fixture
+def address():
+    """An address of this machine whose port was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def eventually(condition, deadline_s=10.0):
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, "the condition did not come true in time"
+        time.sleep(0.005)
+
+
+def alive(pid: int) -> bool:
+    """False for a process that has ended, be it waited for or not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
