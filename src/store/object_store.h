@@ -1,5 +1,7 @@
 // The objects that this node holds: key to extent, pins, expiry, eviction. Knows no network.
 //
+// Eviction: SIEVE, over the objects that may go and that nobody reads at the moment: dropping one that is
+// read would free nothing.
 // Ownership: objects are reference counted. The table holds one reference; every reader (a client's pin,
 // a transfer) holds an ObjectRef. Unlinking makes an object invisible at once, its memory goes back to
 // the arena with the last reference: who reads it keeps it intact.
@@ -7,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -65,15 +68,20 @@ class Object {
  private:
   friend class ObjectRef;
   friend class ObjectStore;
+  friend class ObjectTable;
+  friend class SieveQueue;
 
   std::string key_;
   ObjectMeta meta_;
   shm::Extent extent_;
-  uint32_t references_ = 0;
-  bool visited_ = false;       // SIEVE's mark
+  uint32_t references_ : 31 = 0;
+  uint32_t visited_ : 1 = 0;   // SIEVE's mark
+  uint32_t hash_ = 0;          // ObjectTable's
+  Object* next_ = nullptr;     // in its bucket of ObjectTable
   Object* newer_ = nullptr;    // SIEVE's queue
   Object* older_ = nullptr;
 };
+static_assert(sizeof(Object) <= 128, "counts once per object on the node");
 
 struct StoreStats {
   uint64_t objects = 0;
@@ -91,14 +99,16 @@ class ObjectStore {
   ObjectStore(shm::CacheMemory& memory, const Clock& clock, Dropped dropped);
   ~ObjectStore();
 
-  // Memory for a new value; evicts what may go until it fits. kOutOfMemory names the bytes needed and the
-  // largest that would fit. kInvalid for size 0.
+  // Memory for a new value; drops what is expired, then evicts what may go, until it fits. kOutOfMemory
+  // names the bytes needed and the largest that would fit; nothing is evicted in vain for a size that the
+  // objects that must stay leave no room for. kInvalid for size 0.
   Result<shm::Extent> Allocate(uint64_t size);
 
   // Makes the object visible, replacing one of the same key (whose readers keep it).
   ObjectRef Publish(std::string_view key, const ObjectMeta& meta, shm::Extent extent);
 
-  // Null if absent or expired. Marks the object as visited.
+  // Null if absent or expired. Marks the object as visited. An object is expired from `expires_at` on and
+  // is then as absent for every call that takes a key.
   ObjectRef Find(std::string_view key);
   // Unlinks the key if its version is at most `max_version`. True if something was removed.
   bool Erase(std::string_view key, uint64_t max_version);
@@ -108,6 +118,7 @@ class ObjectStore {
   // Drops expired objects, at most `limit` of them; returns when to call again (max() = nothing expires).
   TimePoint SweepExpired(size_t limit);
 
+  // Every linked object, those that expired since the last sweep included.
   void ForEach(const std::function<void(const Object&)>& visit) const;
   // Unlinks everything. Returns how many objects that were.
   size_t Clear();
