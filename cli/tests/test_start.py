@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import alive, eventually
+from waiting import alive, eventually
 
 
 def command_line(pid):

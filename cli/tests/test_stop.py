@@ -2,7 +2,7 @@ import json
 import subprocess
 import sys
 
-from conftest import alive
+from waiting import alive
 
 
 def test_stop_ends_the_worker_and_says_so(stand_in, address):
