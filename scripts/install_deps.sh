@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Installs the system packages that building, testing and quickstart.sh need. Says what it installs; does
+# nothing when all are there.
+#   install_deps.sh            for build, tests and quickstart
+#   install_deps.sh --bench    also what the benchmarks compare with
+set -euo pipefail
+
+debian=(
+  # tools
+  binutils ca-certificates ccache cmake g++ git make mold ninja-build patchelf pkg-config
+  # transport, messages, membership
+  ibverbs-providers libasio-dev libgrpc++-dev libibverbs-dev libprotobuf-dev libprotozero-dev librdmacm-dev
+  libucx-dev protobuf-compiler protobuf-compiler-grpc etcd-server
+  # memory, logs, hashing
+  libfmt-dev libjemalloc-dev libspdlog-dev libxxhash-dev
+  # Python client, wheel, tests
+  libgmock-dev libgtest-dev pybind11-dev python3 python3-dev python3-pytest python3-venv python3-wheel procps
+)
+debian_bench=(libbenchmark-dev libhiredis-dev libmemcached-dev memcached python3-pymemcache python3-redis
+  redis-server ucx-utils)
+openeuler=(
+  binutils ccache cmake gcc-c++ git make ninja-build patchelf pkgconf
+  asio-devel grpc-devel grpc-plugins libibverbs librdmacm rdma-core-devel ucx-devel protobuf-devel protozero-devel etcd
+  fmt-devel jemalloc-devel spdlog-devel xxhash-devel
+  gmock-devel gtest-devel pybind11-devel python3-devel python3-pytest python3-wheel procps-ng
+)
+
+as_root() {
+  if [[ $EUID -eq 0 ]]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    echo "install_deps.sh: root is needed to install packages; run as root: $*" >&2
+    exit 1
+  fi
+}
+
+if command -v apt-get >/dev/null; then
+  wanted=("${debian[@]}")
+  [[ "${1:-}" != --bench ]] || wanted+=("${debian_bench[@]}")
+  mapfile -t missing < <(
+    installed=$(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' "${wanted[@]}" 2>/dev/null | awk '$1 == "ii" {print $2}')
+    for package in "${wanted[@]}"; do grep -qxF "$package" <<<"$installed" || echo "$package"; done)
+  if ((${#missing[@]} == 0)); then
+    echo "install_deps.sh: all ${#wanted[@]} packages are installed"
+    exit 0
+  fi
+  echo "install_deps.sh: installing ${#missing[@]} packages: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null |
+    grep -E '^(Setting up|E:|W:)' | sed 's/^/  /' || true
+  # grep hides apt's status, so ask again.
+  dpkg-query -W "${wanted[@]}" >/dev/null || { echo "install_deps.sh: apt-get could not install everything" >&2; exit 1; }
+elif command -v dnf >/dev/null; then
+  echo "install_deps.sh: WARNING: the package names for dnf (openEuler) are untested"
+  echo "install_deps.sh: installing: ${openeuler[*]}"
+  as_root dnf install -y "${openeuler[@]}" </dev/null
+else
+  echo "install_deps.sh: neither apt-get nor dnf found; install by hand what the list in this script names" >&2
+  exit 1
+fi
