@@ -47,6 +47,9 @@ class EventLoop {
   // Runs until Stop(). Handlers posted before Stop() was called still run.
   void Run();
   void Stop();
+  // Destroys what still waits: handlers and suspended coroutines, with all that they hold. Not while Run()
+  // runs. Call it before what they refer to is destroyed; afterwards the loop can only be destroyed.
+  void DestroyPending() { context_.shutdown(); }
   bool OnThread() const { return thread_.load(std::memory_order_relaxed) == std::this_thread::get_id(); }
 
   template <typename Function>
@@ -58,8 +61,13 @@ class EventLoop {
   struct Watched;
   size_t PollOnce();
 
+  struct Context : asio::io_context {
+    Context() : asio::io_context(1) {}
+    using asio::io_context::shutdown;
+  };
+
   Options options_;
-  asio::io_context context_{1};
+  Context context_;
   asio::executor_work_guard<asio::io_context::executor_type> work_{context_.get_executor()};
   std::vector<std::unique_ptr<Watched>> watched_;
   std::atomic<std::thread::id> thread_{};

@@ -55,6 +55,13 @@ void Directory::Notify(const std::string& key) {
   if (!found->second->changing && found->second->changed.empty()) activities_.erase(found);
 }
 
+// Everyone who waits looks again: a key may have moved, or become answerable.
+void Directory::NotifyAll() {
+  std::vector<std::string> waiting;
+  for (const auto& [key, activity] : activities_) waiting.push_back(key);
+  for (const std::string& key : waiting) Notify(key);
+}
+
 asio::awaitable<bool> Directory::WaitForChange(std::string key, TimePoint deadline) {
   std::shared_ptr<Activity> activity;
   {
@@ -127,10 +134,7 @@ bool Directory::BeginEpoch(const cluster::View& view, HolderId self) {
     }
     entry = next;
   }
-  // Everyone who waits looks again: the key may have moved, or become answerable.
-  std::vector<std::string> waiting;
-  for (const auto& [key, activity] : activities_) waiting.push_back(key);
-  for (const std::string& key : waiting) Notify(key);
+  NotifyAll();
 
   // When nobody left, our ranges only shrank, and what remains is known. When we are alone, nobody else
   // has copies, but our own store's must still be reported.
@@ -139,6 +143,13 @@ bool Directory::BeginEpoch(const cluster::View& view, HolderId self) {
     return false;
   }
   return !settled() || !lost_nobody;
+}
+
+void Directory::Reset() {
+  entries_.clear();
+  history_.clear();
+  members_.clear();
+  NotifyAll();
 }
 
 std::vector<StaleCopy> Directory::Report(uint64_t epoch, HolderId holder,
@@ -176,9 +187,7 @@ void Directory::Settle(uint64_t epoch) {
   history_.erase(history_.begin(), history_.end() - 1);
   // A replica whose primary went with its node becomes the primary: nothing else keeps it from eviction.
   for (auto& [key, entry] : entries_) holders_.Promote(entry.holders.front(), key, entry.version);
-  std::vector<std::string> waiting;
-  for (const auto& [key, activity] : activities_) waiting.push_back(key);
-  for (const std::string& key : waiting) Notify(key);
+  NotifyAll();
 }
 
 asio::awaitable<Status> Directory::DropCopies(std::string key, uint64_t version,

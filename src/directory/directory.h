@@ -86,6 +86,8 @@ class Directory {
   // are forgotten, holders that are gone are struck off. True if the shard must collect the members'
   // copies (then call Settle) before it can answer for all of its keys.
   bool BeginEpoch(const cluster::View& view, HolderId self);
+  // This worker is no member any more: all is forgotten, and nothing answered until the next BeginEpoch.
+  void Reset();
   // The copies of `holder` that this shard is to know, all or some of them. Ignored if `epoch` is not the
   // current one. The caller must have the stale copies dropped before it calls Settle.
   std::vector<StaleCopy> Report(uint64_t epoch, HolderId holder, const std::vector<Copy>& copies);
@@ -133,6 +135,7 @@ class Directory {
   asio::awaitable<Status> DropCopies(std::string key, uint64_t version, std::vector<HolderId> holders,
                                      TimePoint deadline);
   void Notify(const std::string& key);
+  void NotifyAll();
   void Remove(Entries::iterator entry);
   bool LoseHolder(const std::string& key, Entry& entry, HolderId holder);
 

@@ -80,6 +80,7 @@ std::string PeerFetch::Encode() const {
   writer.add_string(2, key);
   writer.add_uint64(3, version);
   writer.add_uint32(4, timeout_ms);
+  writer.add_bool(5, keep_copy);
   return out;
 }
 
@@ -90,6 +91,7 @@ Result<PeerFetch> PeerFetch::Decode(std::string_view body) {
       case Bytes(2): out.key = reader.get_string(); return true;
       case Number(3): out.version = reader.get_uint64(); return true;
       case Number(4): out.timeout_ms = reader.get_uint32(); return true;
+      case Number(5): out.keep_copy = reader.get_bool(); return true;
       default: return false;
     }
   });
@@ -101,6 +103,7 @@ std::string PeerGetAnswer::Encode() const {
   writer.add_uint64(1, version);
   writer.add_uint64(2, ttl_remaining_ms);
   writer.add_bool(3, listed);
+  writer.add_bool(4, yours);
   return out;
 }
 
@@ -111,6 +114,7 @@ Result<PeerGetAnswer> PeerGetAnswer::Decode(std::string_view body) {
       case Number(1): out.version = reader.get_uint64(); return true;
       case Number(2): out.ttl_remaining_ms = reader.get_uint64(); return true;
       case Number(3): out.listed = reader.get_bool(); return true;
+      case Number(4): out.yours = reader.get_bool(); return true;
       default: return false;
     }
   });

@@ -45,6 +45,7 @@ struct PeerFetch {
   std::string key;
   uint64_t version = 0;
   uint32_t timeout_ms = 0;
+  bool keep_copy = false;
 
   std::string Encode() const;
   static Result<PeerFetch> Decode(std::string_view body);
@@ -54,6 +55,7 @@ struct PeerGetAnswer {
   uint64_t version = 0;
   uint64_t ttl_remaining_ms = 0;
   bool listed = false;
+  bool yours = false;
 
   std::string Encode() const;
   static Result<PeerGetAnswer> Decode(std::string_view body);

@@ -34,6 +34,7 @@ struct ObjectStore::Impl {
   bool Expired(const Object& object) const { return object.meta_.expires_at <= clock.Now(); }
   Object* FindLive(std::string_view key);
   void Link(Object* object);
+  void Note(Object* object);
   ObjectRef Unlink(Object* object);
   void Forget(Object* object);
   void SetExpiry(Object* object, TimePoint expires_at);
@@ -55,6 +56,10 @@ struct ObjectStore::Impl {
 void ObjectStore::Impl::Link(Object* object) {
   ++object->references_;
   table.Insert(object);
+  Note(object);
+}
+
+void ObjectStore::Impl::Note(Object* object) {
   if (MayGo(object->meta_)) {
     may_go.Add(object);
   } else {
@@ -75,7 +80,7 @@ ObjectRef ObjectStore::Impl::Unlink(Object* object) {
   return reference;
 }
 
-// Everything that Link() noted besides the table.
+// The reverse of Note().
 void ObjectStore::Impl::Forget(Object* object) {
   if (MayGo(object->meta_)) {
     may_go.Remove(object);
@@ -172,6 +177,17 @@ bool ObjectStore::Erase(std::string_view key, uint64_t max_version) {
   Object* object = impl_->FindLive(key);
   if (object == nullptr || object->meta_.version > max_version) return false;
   impl_->Unlink(object);
+  return true;
+}
+
+bool ObjectStore::Promote(std::string_view key, uint64_t version) {
+  Object* object = impl_->FindLive(key);
+  if (object == nullptr || object->meta_.version != version) return false;
+  if (object->meta_.role == Role::kPrimary) return true;
+  impl_->Forget(object);
+  object->meta_.role = Role::kPrimary;
+  object->meta_.evictable = false;
+  impl_->Note(object);
   return true;
 }
 

@@ -140,6 +140,15 @@ TEST_F(ObjectStoreTest, ReplicasAreEvictableWithoutSayingSo) {
   EXPECT_THAT(dropped_, ElementsAre("a"));
 }
 
+TEST_F(ObjectStoreTest, APromotedReplicaStays) {
+  ASSERT_TRUE(Set("replica", 8 * kMiB, {.version = 5, .role = Role::kReplica}).IsOk());
+  EXPECT_FALSE(store_.Promote("replica", 4)) << "another version";
+  EXPECT_FALSE(store_.Promote("absent", 5));
+  EXPECT_TRUE(store_.Promote("replica", 5));
+  EXPECT_EQ(Set("large", 12 * kMiB).GetCode(), K_OUT_OF_MEMORY);
+  EXPECT_TRUE(Holds("replica"));
+}
+
 TEST_F(ObjectStoreTest, ObjectsThatMustStayStayAndTheErrorNamesWhatWouldFit) {
   ASSERT_TRUE(Set("stays", 10 * kMiB).IsOk());
   ASSERT_TRUE(SetEvictable("goes", 2 * kMiB).IsOk());

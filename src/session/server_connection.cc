@@ -1,0 +1,123 @@
+#include "session/server_connection.h"
+
+#include <asio/buffer.hpp>
+#include <asio/read.hpp>
+#include <asio/redirect_error.hpp>
+#include <asio/use_awaitable.hpp>
+#include <asio/write.hpp>
+#include <cstring>
+
+#include "shm/fd_passing.h"
+
+namespace datasystem::session {
+namespace {
+
+constexpr size_t kBufferSize = 64 << 10;
+
+Status Closed(const std::string& peer, const asio::error_code& error) {
+  return errors::Disconnected("connection of {} ended: {}", peer, error.message());
+}
+
+}  // namespace
+
+ServerConnection::ServerConnection(Socket socket, std::string peer)
+    : socket_(std::move(socket)), peer_(std::move(peer)), buffer_(kBufferSize) {}
+
+asio::awaitable<Status> ServerConnection::Fill(size_t wanted) {
+  if (end_ - begin_ >= wanted) co_return Status::OK();
+  if (buffer_.size() - begin_ < wanted) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  while (end_ - begin_ < wanted) {
+    asio::error_code error;
+    const auto free = asio::buffer(buffer_.data() + end_, buffer_.size() - end_);
+    end_ += co_await socket_.async_read_some(free, asio::redirect_error(asio::use_awaitable, error));
+    if (error) co_return Closed(peer_, error);
+  }
+  co_return Status::OK();
+}
+
+asio::awaitable<Status> ServerConnection::ReadPayload(std::span<std::byte> bytes) {
+  const size_t have = std::min(bytes.size(), end_ - begin_);
+  std::memcpy(bytes.data(), buffer_.data() + begin_, have);
+  begin_ += have;
+  if (have < bytes.size()) {
+    asio::error_code error;
+    const auto rest = asio::buffer(bytes.data() + have, bytes.size() - have);
+    co_await asio::async_read(socket_, rest, asio::redirect_error(asio::use_awaitable, error));
+    if (error) co_return Closed(peer_, error);
+  }
+  if (begin_ == end_) begin_ = end_ = 0;
+  co_return Status::OK();
+}
+
+asio::awaitable<Status> ServerConnection::DiscardPayload(uint64_t size) {
+  std::vector<std::byte> scratch(std::min<uint64_t>(size, kBufferSize));
+  while (size > 0) {
+    const std::span<std::byte> piece(scratch.data(), std::min<uint64_t>(size, scratch.size()));
+    Status read = co_await ReadPayload(piece);
+    if (read.IsError()) co_return read;
+    size -= piece.size();
+  }
+  co_return Status::OK();
+}
+
+asio::awaitable<Result<Frame>> ServerConnection::ReadFrame(uint32_t body_max) {
+  Status filled = co_await Fill(kFrameHeaderSize);
+  if (filled.IsError()) co_return filled;
+  auto header = DecodeFrameHeader(
+      std::span<const std::byte, kFrameHeaderSize>(buffer_.data() + begin_, kFrameHeaderSize));
+  if (!header.ok()) co_return header.status();
+  if (header->body_size > body_max) {
+    co_return errors::Invalid("frame with a body of {} bytes, at most {} are accepted here",
+                              header->body_size, body_max);
+  }
+  begin_ += kFrameHeaderSize;
+  Frame frame;
+  frame.header = *header;
+  frame.body.resize(header->body_size);
+  Status body = co_await ReadPayload(std::as_writable_bytes(std::span(frame.body)));
+  if (body.IsError()) co_return body;
+  co_return frame;
+}
+
+asio::awaitable<Status> ServerConnection::Write(uint16_t type, uint64_t request_id, std::string body,
+                                                std::vector<std::span<const std::byte>> parts) {
+  FrameHeader header;
+  header.type = type;
+  header.request_id = request_id;
+  header.body_size = body.size();
+  for (const auto& part : parts) header.payload_size += part.size();
+  const auto head = EncodeFrameHeader(header);
+  std::vector<asio::const_buffer> buffers;
+  buffers.reserve(parts.size() + 2);
+  buffers.push_back(asio::buffer(head));
+  buffers.push_back(asio::buffer(body));
+  for (const auto& part : parts) buffers.push_back(asio::buffer(part.data(), part.size()));
+  asio::error_code error;
+  co_await asio::async_write(socket_, buffers, asio::redirect_error(asio::use_awaitable, error));
+  if (error) co_return Closed(peer_, error);
+  co_return Status::OK();
+}
+
+Status ServerConnection::WriteWithDescriptors(uint16_t type, uint64_t request_id, std::string_view body,
+                                              std::span<const int> fds) {
+  FrameHeader header;
+  header.type = type;
+  header.request_id = request_id;
+  header.body_size = body.size();
+  const auto head = EncodeFrameHeader(header);
+  std::vector<std::byte> bytes(head.begin(), head.end());
+  const auto body_bytes = std::as_bytes(std::span(body));
+  bytes.insert(bytes.end(), body_bytes.begin(), body_bytes.end());
+  return shm::SendWithDescriptors(socket_.native_handle(), bytes, fds);
+}
+
+void ServerConnection::Close() {
+  asio::error_code ignored;
+  socket_.close(ignored);
+}
+
+}  // namespace datasystem::session

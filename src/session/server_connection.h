@@ -1,0 +1,60 @@
+// The worker's end of one connection: frames in, frames out, over TCP or a Unix socket.
+//
+// One coroutine owns a connection: it reads a frame, takes the payload, answers, reads the next.
+// Threads: the event loop's.
+#pragma once
+
+#include <asio/awaitable.hpp>
+#include <asio/generic/stream_protocol.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "session/frame.h"
+
+namespace datasystem::session {
+
+struct Frame {
+  FrameHeader header;
+  std::string body;  // the payload follows in the stream: take it by ReadPayload or DiscardPayload
+};
+
+class ServerConnection {
+ public:
+  using Socket = asio::generic::stream_protocol::socket;
+
+  // `peer` names the other side in logs.
+  ServerConnection(Socket socket, std::string peer);
+
+  const std::string& peer() const { return peer_; }
+
+  // kClientWorkerDisconnect when the other side closed, kInvalid when it does not speak our protocol.
+  asio::awaitable<Result<Frame>> ReadFrame(uint32_t body_max);
+  asio::awaitable<Status> ReadPayload(std::span<std::byte> bytes);
+  asio::awaitable<Status> DiscardPayload(uint64_t size);
+
+  // `parts` must stay valid until it returns.
+  asio::awaitable<Status> Write(uint16_t type, uint64_t request_id, std::string body,
+                                std::vector<std::span<const std::byte>> parts);
+  // A small frame whose first byte carries descriptors. Unix sockets only.
+  Status WriteWithDescriptors(uint16_t type, uint64_t request_id, std::string_view body,
+                              std::span<const int> fds);
+
+  // Ends reads and writes under way; callable twice.
+  void Close();
+
+ private:
+  asio::awaitable<Status> Fill(size_t wanted);
+
+  Socket socket_;
+  const std::string peer_;
+  // Received and not consumed: [begin_, end_) of buffer_. Small requests come whole in one read.
+  std::vector<std::byte> buffer_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+}  // namespace datasystem::session

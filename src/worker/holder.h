@@ -1,0 +1,45 @@
+// This worker as a holder of copies: what the directory shards ask of it, what it tells them, and how its
+// own shard reaches the other holders.
+// Threads: the event loop's.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proto/peer_messages.h"
+#include "worker/node.h"
+
+namespace datasystem::worker {
+
+class Holder final : public directory::HolderLink {
+ public:
+  // The parts are bound later, because the directory needs the link before a Node can exist.
+  void Bind(const Node* node) { node_ = node; }
+
+  // directory::HolderLink
+  asio::awaitable<Status> Invalidate(directory::HolderId holder, std::string key, uint64_t version,
+                                     TimePoint deadline) override;
+  void Promote(directory::HolderId holder, std::string key, uint64_t version) override;
+
+  // Drops this worker's copy up to `version`, also of what is still under way.
+  void InvalidateHere(std::string_view key, uint64_t version);
+  void PromoteHere(std::string_view key, uint64_t version);
+
+  // Tells the shards, soon and in batches, that copies are gone from here.
+  void NoteDropped(const store::Object& object) { NoteDropped(object.key(), object.meta().version); }
+  void NoteDropped(std::string key, uint64_t version);
+
+  // What this worker holds of the keys whose shard is at `shard`.
+  std::vector<proto::PeerEntry> EntriesFor(const transport::PeerId& shard) const;
+
+ private:
+  asio::awaitable<void> FlushDropped();
+  asio::awaitable<void> SendPromote(transport::PeerId peer, std::string key, uint64_t version);
+
+  const Node* node_ = nullptr;
+  std::vector<proto::PeerEntry> dropped_;
+  bool flush_scheduled_ = false;
+};
+
+}  // namespace datasystem::worker

@@ -1,0 +1,68 @@
+#include "worker/report.h"
+
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+namespace datasystem::worker {
+
+std::string StatusReport(const ReportSources& sources) {
+  using nlohmann::json;
+  const Node& node = sources.node;
+  json report;
+  report["version"] = sources.version;
+  report["address"] = node.view.self().address;
+  report["pid"] = ::getpid();
+  report["uptime_s"] =
+      std::chrono::duration_cast<std::chrono::seconds>(node.clock.Now() - sources.started_at).count();
+  report["ready"] = sources.ready;
+  const Status serving = node.view.Serving();
+  report["serving"] = serving.IsOk();
+  report["not_serving_because"] = serving.GetMsg();
+
+  json& cluster = report["cluster"];
+  cluster["name"] = sources.cluster_name;
+  cluster["etcd_address"] = sources.etcd_address;
+  cluster["epoch"] = node.view.epoch();
+  cluster["members"] = json::array();
+  for (const cluster::Member& member : node.view.view().members) {
+    cluster["members"].push_back({{"address", member.address},
+                                  {"version", member.version},
+                                  {"incarnation", fmt::format("{:016x}", member.incarnation)}});
+  }
+
+  const shm::CacheMemoryUsage usage = sources.memory.usage();
+  report["memory"] = {{"size_bytes", usage.size_bytes},
+                      {"allocated_bytes", usage.allocated_bytes},
+                      {"reserved_bytes", usage.reserved_bytes},
+                      {"largest_free_bytes", usage.largest_free_bytes},
+                      {"populated_bytes", usage.populated_bytes}};
+  const store::StoreStats stats = node.store.stats();
+  report["objects"] = {{"count", stats.objects},
+                       {"bytes", stats.object_bytes},
+                       {"evictions", stats.evictions},
+                       {"expirations", stats.expirations}};
+  report["directory"] = {{"entries", node.directory.entries()}, {"complete", node.directory.settled()}};
+  report["clients"] = {{"count", sources.sessions.size()},
+                       {"pins", sources.sessions.pins()},
+                       {"unpublished_bytes", sources.sessions.buffer_bytes()},
+                       {"refused_connections", sources.refused_connections}};
+  report["requests"] = {{"sets", sources.counters.sets},
+                        {"local_hits", sources.counters.local_hits},
+                        {"remote_hits", sources.counters.remote_hits},
+                        {"misses", sources.counters.misses},
+                        {"failures", sources.counters.failures}};
+  report["enable_rdma"] = sources.enable_rdma;
+  report["peers"] = json::array();
+  for (const transport::PeerStatus& peer : node.transport.peers()) {
+    report["peers"].push_back({{"address", peer.id.address},
+                               {"lane", peer.lane},
+                               {"calls", peer.calls},
+                               {"failures", peer.failures},
+                               {"payload_bytes_sent", peer.payload_bytes_sent},
+                               {"payload_bytes_received", peer.payload_bytes_received}});
+  }
+  return report.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace datasystem::worker

@@ -1,0 +1,311 @@
+#include "worker/worker.h"
+
+#include <signal.h>
+
+#include <asio/co_spawn.hpp>
+#include <asio/detached.hpp>
+#include <asio/signal_set.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "base/event_loop.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "cluster/embedded_store.h"
+#include "cluster/etcd_store.h"
+#include "cluster/membership.h"
+#include "transport/ucx_transport.h"
+#include "worker/client_service.h"
+#include "worker/listener.h"
+#include "worker/peer_service.h"
+#include "worker/probe_files.h"
+#include "worker/report.h"
+#include "worker/ring_follower.h"
+#include "worker/version.h"
+
+namespace datasystem::worker {
+namespace {
+
+constexpr size_t kSweepBatch = 1000;
+constexpr auto kSweepIntervalMax = std::chrono::seconds(1);
+constexpr auto kRejoinPause = std::chrono::seconds(1);
+
+std::string RegistrationPrefix(const std::string& cluster_name) {
+  return "/datasystem/" + (cluster_name.empty() ? std::string("default") : cluster_name) + "/workers/";
+}
+
+std::string UnixSocketPath(const WorkerOptions& options) {
+  std::string host = options.worker_address.host;
+  for (char& c : host) {
+    if (c == ':') c = '.';
+  }
+  return fmt::format("{}/{}-{}.sock", options.unix_socket_dir, host, options.worker_address.port);
+}
+
+}  // namespace
+
+struct Worker::Parts {
+  explicit Parts(const WorkerOptions& options)
+      : options(options), self{options.worker_address.ToString(), RandomId()} {}
+
+  Status Open();
+  Status OpenStore();
+  void StartServing();
+  Status Join();
+  void OnView(cluster::View view);
+  void OnLost(Status reason);
+  void OnSettled();
+  void RejoinUntilDone(std::stop_token stop);
+  asio::awaitable<void> SweepExpired();
+  void Leave();
+  cluster::Member Registration() const;
+
+  const WorkerOptions options;
+  const transport::PeerId self;
+  const Clock& clock = Clock::Steady();
+  TimePoint started_at = clock.Now();
+  std::unique_ptr<shm::CacheMemory> memory;
+  EventLoop loop;
+  std::unique_ptr<Listener> tcp_listener;
+  std::unique_ptr<Listener> unix_listener;
+  ProbeFiles probes{loop.context(),
+                    {options.health_check_path, options.ready_check_path, options.liveness_check_path}};
+  std::unique_ptr<transport::UcxTransport> transport;
+  ClusterView view{loop.context(), clock, self};
+  PendingKeys pending{loop.context()};
+  Holder holder;
+  std::unique_ptr<store::ObjectStore> store;
+  directory::Directory directory{loop.context(), clock, holder};
+  std::unique_ptr<Node> node;
+  std::unique_ptr<ObjectService> objects;
+  std::unique_ptr<PeerService> peer_service;
+  std::unique_ptr<RingFollower> ring_follower;
+  std::unique_ptr<ClientService> clients;
+  std::unique_ptr<cluster::LeaseStore> lease_store;
+  std::unique_ptr<cluster::Membership> membership;
+  std::jthread rejoining;  // blocks on the cluster store, so it cannot be the loop's
+  asio::signal_set signals{loop.context(), SIGTERM, SIGINT};
+  Status failure;          // why the loop was stopped, if not by a signal
+  bool ready = false;
+};
+
+Status Worker::Parts::Open() {
+  // Cheap refusals first: nobody should wait for gigabytes to be told that a port is taken.
+  ASSIGN_OR_RETURN(tcp_listener, Listener::OpenTcp(loop.context(), options.bind_address));
+  if (options.offer_shared_memory) {
+    ASSIGN_OR_RETURN(unix_listener, Listener::OpenUnix(loop.context(), UnixSocketPath(options)));
+  }
+  RETURN_IF_ERROR(probes.Prepare());
+  RETURN_IF_ERROR(OpenStore());
+
+  transport::UcxOptions ucx;
+  ucx.self = self;
+  ucx.enable_rdma = options.enable_rdma;
+  ucx.local_ip = options.worker_address.host;
+  ucx.registered_bytes = options.memory.size_bytes;
+  ASSIGN_OR_RETURN(transport, transport::UcxTransport::Create(loop, ucx));
+  ASSIGN_OR_RETURN(memory, shm::CacheMemory::Create(options.memory));
+  for (const shm::SegmentHandle& segment : memory->segments()) {
+    ASSIGN_OR_RETURN(const auto bytes, memory->Resolve({segment.id, 0, segment.size_bytes}));
+    RETURN_IF_ERROR(transport->RegisterMemory(bytes));
+  }
+
+  store = std::make_unique<store::ObjectStore>(
+      *memory, clock, [this](const store::Object& object) { holder.NoteDropped(object); });
+  node = std::make_unique<Node>(
+      Node{loop.context(), clock, view, *store, directory, *transport, pending});
+  holder.Bind(node.get());
+  ObjectService::Options service_options;
+  service_options.keep_copies = options.keep_copies;
+  objects = std::make_unique<ObjectService>(*node, holder, service_options);
+  peer_service = std::make_unique<PeerService>(*node, holder);
+  ring_follower = std::make_unique<RingFollower>(*node, holder, [this] { OnSettled(); });
+  transport->SetRequestHandler(
+      [this](transport::Request request) { peer_service->Handle(std::move(request)); });
+
+  ClientServiceOptions client_options;
+  client_options.worker_version = kVersion;
+  client_options.worker_incarnation = self.incarnation;
+  client_options.unix_socket_path = unix_listener ? UnixSocketPath(options) : "";
+  client_options.inline_threshold_bytes = options.inline_threshold_bytes;
+  client_options.clients_max = options.clients_max;
+  clients = std::make_unique<ClientService>(
+      loop.context(), clock, *memory, *store, *objects, std::move(client_options), [this] {
+        return StatusReport({.version = kVersion,
+                             .cluster_name = options.cluster_name,
+                             .etcd_address = options.etcd_address,
+                             .enable_rdma = options.enable_rdma,
+                             .ready = ready,
+                             .started_at = started_at,
+                             .node = *node,
+                             .memory = *memory,
+                             .sessions = clients->sessions(),
+                             .refused_connections = clients->refused(),
+                             .counters = objects->counters()});
+      });
+  return Status::OK();
+}
+
+Status Worker::Parts::OpenStore() {
+  if (options.etcd_address.empty()) {
+    lease_store = cluster::CreateEmbeddedStore();
+    return Status::OK();
+  }
+  cluster::EtcdOptions etcd;
+  etcd.endpoints = options.etcd_address;
+  ASSIGN_OR_RETURN(lease_store, cluster::ConnectEtcd(std::move(etcd)));
+  return Status::OK();
+}
+
+void Worker::Parts::StartServing() {
+  tcp_listener->Start([this](Listener::Socket socket, std::string peer) {
+    clients->Accept(std::move(socket), std::move(peer), /*is_unix=*/false);
+  });
+  if (unix_listener) {
+    unix_listener->Start([this](Listener::Socket socket, std::string peer) {
+      clients->Accept(std::move(socket), std::move(peer), /*is_unix=*/true);
+    });
+  }
+  probes.StartLiveness();
+  asio::co_spawn(loop.context(), SweepExpired(), asio::detached);
+}
+
+cluster::Member Worker::Parts::Registration() const {
+  cluster::Member member;
+  member.address = self.address;
+  member.incarnation = self.incarnation;
+  member.endpoint = transport->endpoint();
+  member.protocol_min = proto::kPeerProtocolMin;
+  member.protocol_max = proto::kPeerProtocolMax;
+  member.version = kVersion;
+  return member;
+}
+
+// Blocks on the store, so it runs before the loop does.
+Status Worker::Parts::Join() {
+  cluster::MembershipOptions membership_options;
+  membership_options.prefix = RegistrationPrefix(options.cluster_name);
+  membership_options.lease_ttl = options.lease_ttl;
+  membership_options.renew_interval = options.renew_interval;
+  cluster::MembershipEvents events;
+  events.on_view = [this](cluster::View next) {
+    loop.Post([this, next = std::move(next)]() mutable { OnView(std::move(next)); });
+  };
+  events.on_valid_until = [this](TimePoint until) {
+    loop.Post([this, until] {
+      view.set_valid_until(until);
+      view.set_fence_reason("the lease could not be renewed in time; is the cluster store reachable?");
+    });
+  };
+  events.on_lost = [this](Status reason) {
+    loop.Post([this, reason = std::move(reason)] { OnLost(reason); });
+  };
+  ASSIGN_OR_RETURN(membership, cluster::Membership::Join(*lease_store, Registration(),
+                                                         membership_options, std::move(events)));
+  return Status::OK();
+}
+
+void Worker::Parts::OnView(cluster::View next) { ring_follower->OnView(std::move(next)); }
+
+void Worker::Parts::OnSettled() {
+  if (std::exchange(ready, true)) return;
+  const Status marked = probes.MarkReady();
+  if (marked.IsError()) LOG_ERROR("ready file not written reason={}", marked.GetMsg());
+  LOG_INFO("worker is ready address={} epoch={} after_ms={}", self.address, view.epoch(),
+           std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now() - started_at).count());
+}
+
+void Worker::Parts::OnLost(Status reason) {
+  const size_t dropped = ring_follower->OnLost(
+      fmt::format("its lease is lost ({}), it is joining again", reason.GetMsg()));
+  ready = false;
+  probes.ClearReady();
+  if (reason.GetCode() == K_DUPLICATED) {
+    // Two workers that take turns at one address would lose data at each turn.
+    LOG_ERROR("stopping: another worker registered this address reason={} objects={}", reason.GetMsg(),
+              dropped);
+    failure = reason;
+    loop.Stop();
+    return;
+  }
+  LOG_ERROR("lease lost, dropped all objects and joining again reason={} objects={}", reason.GetMsg(),
+            dropped);
+  rejoining = std::jthread([this](std::stop_token stop) { RejoinUntilDone(stop); });
+}
+
+void Worker::Parts::RejoinUntilDone(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    const Status joined = membership->Rejoin(Registration());
+    if (joined.IsOk()) return;
+    if (joined.GetCode() == K_RUNTIME_ERROR) {
+      loop.Post([this, joined] {
+        LOG_ERROR("stopping: cannot join again reason={}", joined.GetMsg());
+        failure = joined;
+        loop.Stop();
+      });
+      return;
+    }
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any().wait_for(lock, stop, kRejoinPause, [] { return false; });
+  }
+}
+
+// Also keeps the promise that memory of expired objects comes back when nobody reads them.
+asio::awaitable<void> Worker::Parts::SweepExpired() {
+  for (;;) {
+    const TimePoint next = store->SweepExpired(kSweepBatch);
+    const TimePoint latest = clock.Now() + kSweepIntervalMax;
+    const Duration pause = std::max<Duration>(std::min(next, latest) - clock.Now(),
+                                              std::chrono::milliseconds(10));
+    co_await Pause(loop.context(), pause);
+  }
+}
+
+void Worker::Parts::Leave() {
+  probes.Clear();
+  const uint64_t objects_held = store->stats().objects;
+  const size_t others = view.view().members.size() > 0 ? view.view().members.size() - 1 : 0;
+  LOG_INFO("leaving the cluster address={} objects_lost={} other_members={}", self.address, objects_held,
+           others);
+  const Status left = membership->Leave();
+  if (left.IsError()) {
+    LOG_WARNING("registration not removed, others wait for the lease to end reason={}", left.GetMsg());
+  }
+}
+
+Worker::Worker(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+Worker::~Worker() {
+  // Coroutines that are suspended hold references to the parts: they go first.
+  parts_->rejoining = std::jthread();
+  parts_->membership.reset();
+  parts_->loop.DestroyPending();
+}
+
+Result<std::unique_ptr<Worker>> Worker::Create(const WorkerOptions& options) {
+  std::unique_ptr<Worker> worker(new Worker(std::make_unique<Parts>(options)));
+  RETURN_IF_ERROR(worker->parts_->Open());
+  return worker;
+}
+
+Status Worker::Run() {
+  RETURN_IF_ERROR(parts_->Join());
+  const Status healthy = parts_->probes.MarkHealthy();
+  if (healthy.IsError()) return healthy;
+  parts_->StartServing();
+  parts_->signals.async_wait([this](asio::error_code error, int signal) {
+    if (error) return;
+    LOG_INFO("stopping signal={}", signal);
+    Stop();
+  });
+  parts_->loop.Run();
+  parts_->rejoining = std::jthread();
+  parts_->Leave();
+  return parts_->failure;
+}
+
+void Worker::Stop() { parts_->loop.Stop(); }
+
+}  // namespace datasystem::worker

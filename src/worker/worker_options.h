@@ -1,0 +1,42 @@
+// What a worker is told to be. Made from the flags in one place, so that nothing else sees a flag.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "base/socket_address.h"
+#include "config/flags.h"
+#include "shm/cache_memory.h"
+
+namespace datasystem::worker {
+
+struct WorkerOptions {
+  SocketAddress worker_address;  // announced
+  SocketAddress bind_address;    // listened on
+  std::string etcd_address;      // empty: a cluster of this one node
+  std::string cluster_name;
+  std::chrono::seconds lease_ttl{60};
+  std::chrono::milliseconds renew_interval{1000};
+
+  shm::CacheMemoryOptions memory;
+  bool offer_shared_memory = true;
+  std::string unix_socket_dir;
+  uint64_t inline_threshold_bytes = 500 << 10;
+  uint32_t clients_max = 200;
+  bool keep_copies = true;
+
+  bool enable_rdma = false;
+
+  std::string health_check_path;  // each empty: none
+  std::string ready_check_path;
+  std::string liveness_check_path;
+
+  LogOptions log;
+
+  // Errors that only the combination with this machine shows come later, from Worker::Create.
+  static Result<WorkerOptions> FromFlags(const config::FlagValues& flags);
+};
+
+}  // namespace datasystem::worker
