@@ -1,0 +1,25 @@
+# The shared library gives away only the public interface and needs only the compiler's run-time libraries.
+# cmake -DLIBRARY=<file> -DSANITIZED=<bool> -P check_exports.cmake
+execute_process(COMMAND nm -DC --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "\n" ";" symbols "${symbols}")
+set(public 0)
+foreach(symbol IN LISTS symbols)
+  if(symbol MATCHES "^[0-9a-f]+ [A-Za-z] datasystem::[A-Z]" AND NOT symbol MATCHES "::Impl::")
+    math(EXPR public "${public} + 1")
+  elseif(NOT symbol STREQUAL "")
+    message(SEND_ERROR "not part of the public interface: ${symbol}")
+  endif()
+endforeach()
+message(STATUS "${public} public symbols")
+if(public LESS 40)
+  message(SEND_ERROR "the public interface is not exported")
+endif()
+
+execute_process(COMMAND readelf -d ${LIBRARY} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "\\(NEEDED\\)[^\n]*\\[[^]]+\\]" needed "${dynamic}")
+foreach(entry IN LISTS needed)
+  if(NOT entry MATCHES "\\[(libstdc\\+\\+|libgcc_s|libc|libm|ld-linux-.*)\\.so\\.[0-9]+\\]"
+     AND NOT (SANITIZED AND entry MATCHES "\\[lib(asan|ubsan|tsan|pthread|dl|rt)\\.so\\.[0-9]+\\]"))
+    message(SEND_ERROR "needs a library that a plain system lacks: ${entry}")
+  endif()
+endforeach()

@@ -1,0 +1,89 @@
+// One connection to a worker: frames out, frames in, blocking, each within a deadline.
+//
+// Strictly request, answer, request: there is no reader thread, and a small exchange costs two system
+// calls. After any error the connection is out of step and not usable() again; what is on the way is
+// then nobody's.
+// Threads: one at a time, except ClosedByWorker().
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/socket_address.h"
+#include "base/unique_fd.h"
+#include "client/deadline.h"
+#include "proto/session_messages.h"
+#include "session/frame.h"
+
+namespace datasystem::client {
+
+class Connection {
+ public:
+  // kRpcUnavailable: nobody listens there, or no connection within the deadline.
+  static Result<std::unique_ptr<Connection>> ConnectTcp(const SocketAddress& worker,
+                                                        const Deadline& deadline);
+  // `worker` names the worker in error texts.
+  static Result<std::unique_ptr<Connection>> ConnectUnix(const std::string& path, std::string worker,
+                                                         const Deadline& deadline);
+
+  // Errors of all below: K_RPC_DEADLINE_EXCEEDED, K_CLIENT_WORKER_DISCONNECT, and K_RUNTIME_ERROR when
+  // the worker does not keep to the protocol.
+
+  // `payload` is sent from where it is.
+  Status Send(proto::SessionMessage type, std::string_view body, std::span<const std::byte> payload,
+              const Deadline& deadline);
+
+  struct Reply {
+    std::string_view body;  // valid until the next call
+    uint64_t payload_size = 0;
+  };
+  // The answer to the last Send. An answer of type kStatusReply that holds an error is returned as that
+  // error, whatever was expected; the connection stays usable.
+  Result<Reply> Receive(proto::SessionMessage expected, const Deadline& deadline);
+  // The same, for an answer that brings descriptors.
+  Result<Reply> ReceiveWithDescriptors(proto::SessionMessage expected, const Deadline& deadline,
+                                       std::vector<UniqueFd>& fds);
+  // The next bytes of the answer's payload; all of it must be taken.
+  Status ReceivePayload(std::span<std::byte> bytes, const Deadline& deadline);
+
+  // Marks the connection as out of step; returns the K_RUNTIME_ERROR that says why.
+  Status ProtocolError(std::string_view reason);
+
+  // Nothing is under way and nothing went wrong.
+  bool usable() const { return step_ == Step::kIdle; }
+  bool timed_out() const { return step_ == Step::kTimedOut; }
+  const std::string& worker() const { return worker_; }
+  // Threads: any, while the connection exists.
+  bool ClosedByWorker() const;
+  // Ends the connection for both sides; the descriptor stays open.
+  void Shutdown();
+
+ private:
+  enum class Step { kIdle, kAwaitingReply, kTakingPayload, kTimedOut, kBroken };
+
+  Connection(UniqueFd socket, std::string worker);
+  static Result<std::unique_ptr<Connection>> Connect(int family, const void* address, unsigned length,
+                                                     const std::string& place, std::string worker,
+                                                     const Deadline& deadline);
+  Status Wait(short events, const Deadline& deadline);
+  Result<size_t> ReceiveSome(std::span<std::byte> to, const Deadline& deadline);
+  Status Fill(size_t wanted, const Deadline& deadline);
+  Result<Reply> ReadReply(proto::SessionMessage expected, const Deadline& deadline);
+  Status TimedOut(const Deadline& deadline);
+  Status Closed(int error_number);
+
+  const UniqueFd socket_;
+  const std::string worker_;
+  Step step_ = Step::kIdle;
+  uint64_t request_id_ = 0;
+  uint64_t payload_left_ = 0;
+  // Received and not consumed: [begin_, end_) of buffer_.
+  std::vector<std::byte> buffer_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+};
+
+}  // namespace datasystem::client

@@ -1,0 +1,190 @@
+#include "client/session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "client/handshake.h"
+
+namespace datasystem::client {
+namespace {
+
+using proto::SessionMessage;
+
+// For telling the worker what was given up: small frames into a socket that is almost always empty.
+constexpr std::chrono::milliseconds kGiveUpTimeout{1000};
+// Ids in one message, below what a reader accepts.
+constexpr size_t kIdsMax = 10000;
+
+template <typename Request>
+Status SendIds(Connection& connection, SessionMessage type, const std::vector<uint64_t>& ids,
+               const Deadline& deadline) {
+  for (size_t i = 0; i < ids.size(); i += kIdsMax) {
+    const size_t end = std::min(ids.size(), i + kIdsMax);
+    const Request request{{ids.begin() + i, ids.begin() + end}};
+    RETURN_IF_ERROR(connection.Send(type, request.Encode(), {}, deadline));
+  }
+  return Status::OK();
+}
+
+}  // namespace
+
+Session::Session(const SocketAddress& worker, std::unique_ptr<Connection> first,
+                 const proto::HelloReply& greeting)
+    : process_id_(::getpid()),
+      worker_address_(worker),
+      socket_path_(greeting.segments.empty() ? "" : greeting.unix_socket_path),
+      id_(greeting.session_id),
+      token_(greeting.session_token),
+      inline_threshold_bytes_(greeting.inline_threshold_bytes),
+      first_(first.get()) {
+  idle_.push_back(std::move(first));
+}
+
+Result<std::shared_ptr<Session>> Session::Open(const SocketAddress& worker, const Deadline& deadline) {
+  ASSIGN_OR_RETURN(std::unique_ptr<Connection> tcp, Connection::ConnectTcp(worker, deadline));
+  ASSIGN_OR_RETURN(proto::HelloReply greeting, ShakeHands(*tcp, {}, deadline));
+  if (!greeting.unix_socket_path.empty()) {
+    ASSIGN_OR_RETURN(std::shared_ptr<Session> shared, OpenShared(worker, greeting, deadline));
+    if (shared != nullptr) return shared;
+  }
+  greeting.segments.clear();  // no use without descriptors
+  return std::shared_ptr<Session>(new Session(worker, std::move(tcp), greeting));
+}
+
+Result<std::shared_ptr<Session>> Session::OpenShared(const SocketAddress& worker,
+                                                     const proto::HelloReply& tcp,
+                                                     const Deadline& deadline) {
+  auto connection = Connection::ConnectUnix(tcp.unix_socket_path, worker.ToString(), deadline);
+  // Another node or container has no such socket: then values travel over TCP.
+  if (!connection.ok()) return std::shared_ptr<Session>();
+  std::vector<UniqueFd> fds;
+  ASSIGN_OR_RETURN(proto::HelloReply greeting, ShakeHands(**connection, {}, deadline, &fds));
+  // The path exists here too, but belongs to a worker of this node, and ours is elsewhere.
+  if (greeting.worker_incarnation != tcp.worker_incarnation) return std::shared_ptr<Session>();
+  if (greeting.segments.empty()) return std::shared_ptr<Session>();
+  greeting.unix_socket_path = tcp.unix_socket_path;
+  std::shared_ptr<Session> session(new Session(worker, std::move(*connection), greeting));
+  RETURN_IF_ERROR(session->MapSegments(greeting, fds));
+  return session;
+}
+
+Status Session::MapSegments(const proto::HelloReply& greeting, const std::vector<UniqueFd>& fds) {
+  for (size_t i = 0; i < fds.size(); ++i) {
+    const proto::SegmentInfo& segment = greeting.segments[i];
+    auto memory = shm::MappedSegment::Map(fds[i], segment.size_bytes);
+    if (!memory.ok()) {
+      return errors::Runtime("cannot map segment {} of worker {}: {}", segment.id, worker(),
+                             memory.status().GetMsg());
+    }
+    segments_.push_back({segment.id, std::move(*memory)});
+  }
+  return Status::OK();
+}
+
+Result<std::span<std::byte>> Session::Resolve(const proto::Location& location) const {
+  for (const Segment& segment : segments_) {
+    if (segment.id == location.segment) return segment.memory.At(location.offset, location.size);
+  }
+  return errors::OutOfRange("there is no segment {}", location.segment);
+}
+
+Result<std::unique_ptr<Connection>> Session::Join(const Deadline& deadline) const {
+  ASSIGN_OR_RETURN(auto connection,
+                   socket_path_.empty()
+                       ? Connection::ConnectTcp(worker_address_, deadline)
+                       : Connection::ConnectUnix(socket_path_, worker(), deadline));
+  const proto::Hello hello{.session_id = id_, .session_token = token_};
+  RETURN_IF_ERROR(ShakeHands(*connection, hello, deadline).status());
+  return connection;
+}
+
+std::unique_ptr<Connection> Session::TakeIdle() {
+  if (idle_.empty()) return nullptr;
+  // The last returned is the warmest.
+  std::unique_ptr<Connection> connection = std::move(idle_.back());
+  idle_.pop_back();
+  return connection;
+}
+
+Result<Session::Lease> Session::Acquire(const Deadline& deadline) {
+  {
+    std::unique_lock lock(mutex_);
+    const bool free = returned_.wait_until(
+        lock, deadline.at(), [this] { return !idle_.empty() || open_ < kConnectionsMax; });
+    if (!free) {
+      return errors::DeadlineExceeded("all {} connections to worker {} were busy for {} ms",
+                                      kConnectionsMax, worker(), deadline.timeout().count());
+    }
+    if (auto connection = TakeIdle()) return Lease(this, std::move(connection));
+    ++open_;  // the place of the one that is made below
+  }
+  auto connection = Join(deadline);
+  if (connection.ok()) return Lease(this, std::move(*connection));
+  {
+    std::lock_guard lock(mutex_);
+    --open_;
+  }
+  returned_.notify_one();
+  return connection.status();
+}
+
+void Session::Return(std::unique_ptr<Connection> connection) {
+  for (;;) {
+    Claims due;
+    {
+      std::lock_guard lock(mutex_);
+      if (!connection->usable()) break;
+      if (given_up_.empty()) {
+        idle_.push_back(std::move(connection));
+        break;
+      }
+      due = std::exchange(given_up_, {});
+    }
+    if (SendGivenUp(*connection, due).IsOk()) continue;
+    // Some may arrive twice; the worker ignores ids that it does not know.
+    std::lock_guard lock(mutex_);
+    given_up_.pin_ids.insert(given_up_.pin_ids.end(), due.pin_ids.begin(), due.pin_ids.end());
+    given_up_.buffer_ids.insert(given_up_.buffer_ids.end(), due.buffer_ids.begin(),
+                                due.buffer_ids.end());
+    break;
+  }
+  if (connection != nullptr) Retire(std::move(connection));
+  returned_.notify_one();
+}
+
+void Session::Retire(std::unique_ptr<Connection> connection) {
+  std::lock_guard lock(mutex_);
+  --open_;
+  if (connection.get() != first_) return;
+  // A late answer may still come in, which harms nobody. A worker that breaks the protocol must not go
+  // on to believe in the session.
+  if (!connection->timed_out()) connection->Shutdown();
+  retired_first_ = std::move(connection);
+}
+
+Status Session::SendGivenUp(Connection& connection, const Claims& claims) {
+  const Deadline deadline(kGiveUpTimeout);
+  RETURN_IF_ERROR(SendIds<proto::ReleaseRequest>(connection, SessionMessage::kRelease, claims.pin_ids,
+                                                 deadline));
+  return SendIds<proto::AbandonRequest>(connection, SessionMessage::kAbandon, claims.buffer_ids,
+                                        deadline);
+}
+
+void Session::GiveUp(proto::SessionMessage kind, uint64_t id) {
+  if (::getpid() != process_id_) return;  // the parent's claim
+  std::unique_ptr<Connection> connection;
+  {
+    std::lock_guard lock(mutex_);
+    (kind == SessionMessage::kRelease ? given_up_.pin_ids : given_up_.buffer_ids).push_back(id);
+    connection = TakeIdle();
+    // Those under way tell the worker when they are done.
+    if (connection == nullptr && open_ > 0) return;
+  }
+  if (connection != nullptr) return Return(std::move(connection));
+  if (!Alive()) return;  // so is the claim
+  // Late answers have used up all connections: a new one is made, which tells the worker on its return.
+  (void)Acquire(Deadline(kGiveUpTimeout));
+}
+
+}  // namespace datasystem::client

@@ -1,0 +1,131 @@
+// A client's session with its worker: connections that share pins and unpublished buffers, and the
+// worker's cache memory mapped into this process where both are on one node.
+//
+// It opens over TCP; when the worker names a Unix socket that can be reached, and the same worker answers
+// there, the session is made over that socket, and the TCP connection ends.
+// The worker ends the session, with its pins, when the first connection closes: it is therefore kept open
+// to the last, even when a late answer has made it useless for calls.
+// Ownership: shared by the client, calls under way and every claim (claim.h), so that memory that is
+//            still looked at stays pinned after the client is gone.
+// Threads:   any. Each call takes a connection of its own.
+// Fork:      in a child process nothing is sent and no lock taken; only descriptors are closed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "client/connection.h"
+#include "shm/mapped_segment.h"
+
+namespace datasystem::client {
+
+class Session {
+ public:
+  static constexpr size_t kConnectionsMax = 128;
+
+  // Errors as Connection's and ShakeHands'.
+  static Result<std::shared_ptr<Session>> Open(const SocketAddress& worker, const Deadline& deadline);
+  ~Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // A connection for one exchange, given back on destruction.
+  class Lease {
+   public:
+    Lease(Session* session, std::unique_ptr<Connection> connection)
+        : session_(session), connection_(std::move(connection)) {}
+    Lease(Lease&&) = default;
+    Lease& operator=(Lease&&) = delete;
+    ~Lease() {
+      if (connection_ != nullptr) session_->Return(std::move(connection_));
+    }
+    Connection* operator->() const { return connection_.get(); }
+    Connection& operator*() const { return *connection_; }
+
+   private:
+    Session* session_;
+    std::unique_ptr<Connection> connection_;
+  };
+  // An idle one, or a new one, or waits for one. Errors as Open.
+  Result<Lease> Acquire(const Deadline& deadline);
+
+  // False once the worker has ended the session.
+  bool Alive() const { return !first_->ClosedByWorker(); }
+  const std::string& worker() const { return first_->worker(); }
+
+  bool has_shared_memory() const { return !segments_.empty(); }
+  // Whether a value of this size travels inside messages.
+  bool IsInline(uint64_t size) const {
+    return !has_shared_memory() || size < inline_threshold_bytes_;
+  }
+  // The bytes of a place that the worker named. kOutOfRange if there is no such place.
+  Result<std::span<std::byte>> Resolve(const proto::Location& location) const;
+
+  // Tells the worker that a pin is released (kRelease) or a buffer abandoned (kAbandon). Never fails:
+  // it is sent at once when a connection is idle, else by the next call that ends.
+  void GiveUp(proto::SessionMessage kind, uint64_t id);
+
+ private:
+  struct Segment {
+    uint32_t id;
+    shm::MappedSegment memory;
+  };
+  struct Claims {
+    std::vector<uint64_t> pin_ids;
+    std::vector<uint64_t> buffer_ids;
+    bool empty() const { return pin_ids.empty() && buffer_ids.empty(); }
+  };
+
+  Session(const SocketAddress& worker, std::unique_ptr<Connection> first,
+          const proto::HelloReply& greeting);
+  // Tries the Unix socket that `tcp` was told about. Null: not reachable, or another worker's.
+  static Result<std::shared_ptr<Session>> OpenShared(const SocketAddress& worker,
+                                                     const proto::HelloReply& tcp,
+                                                     const Deadline& deadline);
+  Status MapSegments(const proto::HelloReply& greeting, const std::vector<UniqueFd>& fds);
+  Result<std::unique_ptr<Connection>> Join(const Deadline& deadline) const;
+  std::unique_ptr<Connection> TakeIdle();
+  void Return(std::unique_ptr<Connection> connection);
+  void Retire(std::unique_ptr<Connection> connection);
+  static Status SendGivenUp(Connection& connection, const Claims& claims);
+
+  const pid_t process_id_;
+  const SocketAddress worker_address_;
+  const std::string socket_path_;  // empty: TCP
+  const uint64_t id_;
+  const uint64_t token_;
+  const uint64_t inline_threshold_bytes_;
+  std::vector<Segment> segments_;
+
+  // Owned by whoever has it: idle_, a lease or retired_first_; never destroyed before the session.
+  Connection* const first_;
+  std::mutex mutex_;
+  std::condition_variable returned_;
+  // All below: under mutex_.
+  std::unique_ptr<Connection> retired_first_;
+  std::vector<std::unique_ptr<Connection>> idle_;
+  size_t open_ = 1;  // idle and leased
+  Claims given_up_;  // not yet told to the worker
+};
+
+// One request and its answer over a connection of the session; an answer with an error is that error.
+template <typename Reply>
+Result<Reply> Call(Session& session, proto::SessionMessage request, std::string_view body,
+                   std::span<const std::byte> payload, proto::SessionMessage answer,
+                   const Deadline& deadline) {
+  ASSIGN_OR_RETURN(const Session::Lease connection, session.Acquire(deadline));
+  RETURN_IF_ERROR(connection->Send(request, body, payload, deadline));
+  ASSIGN_OR_RETURN(const Connection::Reply received, connection->Receive(answer, deadline));
+  if (received.payload_size != 0) return connection->ProtocolError("an unexpected payload");
+  auto reply = Reply::Decode(received.body);
+  if (!reply.ok()) return connection->ProtocolError(reply.status().GetMsg());
+  RETURN_IF_ERROR(reply->status);
+  return reply;
+}
+
+}  // namespace datasystem::client
