@@ -71,14 +71,19 @@ def bundle(program, folder, rdma):
     return sorted({os.path.realpath(source) for source in sources.values()})
 
 
-def _debian_package(path):
+def _debian_packages(files):
+    """File -> package. One query for all of them: dpkg reads its whole database each time."""
     # Some packages still list their files below /lib, which is a link today.
-    for spelling in (path, path[len("/usr"):] if path.startswith("/usr/lib") else path):
-        found = subprocess.run(["dpkg-query", "-S", spelling], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                               universal_newlines=True)
-        if found.returncode == 0:
-            return found.stdout.split(":")[0]
-    return None
+    spellings = {path: path for path in files}
+    spellings.update({path[len("/usr"):]: path for path in files if path.startswith("/usr/lib")})
+    listing = subprocess.run(["dpkg-query", "-S", *spellings], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                             universal_newlines=True).stdout
+    owners = {}
+    for line in listing.splitlines():
+        package, _, path = line.partition(": ")
+        if path in spellings:
+            owners[spellings[path]] = package.split(":")[0]
+    return owners
 
 
 def copy_licenses(files, folder):
@@ -86,13 +91,10 @@ def copy_licenses(files, folder):
     os.makedirs(folder, exist_ok=True)
     if shutil.which("dpkg-query") is None:
         return list(files)
-    missing = []
-    packages = set(COMPILED_IN)
-    for path in files:
-        package = _debian_package(path)
-        packages.add(package) if package else missing.append(path)
+    owners = _debian_packages(files)
+    packages = set(COMPILED_IN) | set(owners.values())
     for package in sorted(packages):
         copyright_file = f"/usr/share/doc/{package}/copyright"
         if os.path.exists(copyright_file):
             shutil.copyfile(copyright_file, os.path.join(folder, f"{package}.txt"))
-    return missing
+    return [path for path in files if path not in owners]
