@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -45,11 +46,14 @@ def package(venv):
 @pytest.fixture
 def running_worker(package, tmp_path):
     """A single-node worker of the installed wheel: its process, once it is ready."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
     with open(tmp_path / "out", "w", encoding="utf-8") as out:
         worker = subprocess.Popen(
-            [package / "datasystem_worker", "--worker_address=127.0.0.1:0", "--shared_memory_size_mb=64",
+            [package / "datasystem_worker", f"--worker_address=127.0.0.1:{port}", "--shared_memory_size_mb=64",
              f"--unix_domain_socket_dir={tmp_path}", f"--log_dir={tmp_path}/log",
-             f"--ready_check_path={tmp_path}/ready", "--monitor_config_file="],
+             f"--ready_check_path={tmp_path}/ready"],
             env=BARE, cwd=tmp_path, stdout=out, stderr=out)
     deadline = time.monotonic() + 20
     while not (tmp_path / "ready").exists():

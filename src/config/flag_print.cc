@@ -11,22 +11,16 @@ namespace datasystem::config {
 namespace {
 
 constexpr std::string_view kIntroduction =
-    "datasystem_worker: serves this node's share of a distributed in-memory cache.\n"
-    "\n"
-    "One worker runs on each node. Programs on the node attach to it through shared memory; "
-    "workers find each "
-    "other through etcd and move objects between nodes by RDMA or TCP.\n"
-    "\n"
-    "A worker alone:      datasystem_worker --worker_address=127.0.0.1:31501\n"
-    "One of a cluster:    datasystem_worker --worker_address=10.0.0.1:31501 "
-    "--etcd_address=10.0.0.9:2379\n"
-    "Most people start it with dscli: dscli start -w --worker_address 127.0.0.1:31501\n"
-    "\n"
-    "Flags are written --name=value, -name=value or --name value; a bool alone means true. Those "
-    "marked (live) "
-    "can also be changed through monitor_config_file. The environment (UCX_TLS, UCX_NET_DEVICES, "
-    "UCX_LOG_LEVEL, "
-    "UCX_LOG_FILE) reaches UCX unchanged.\n";
+    R"(datasystem_worker: serves this node's share of a distributed in-memory cache.
+
+One worker runs on each node. Programs on the node attach to it through shared memory; workers find each other through etcd and move objects between nodes by RDMA or TCP.
+
+A worker alone:      datasystem_worker --worker_address=127.0.0.1:31501
+One of a cluster:    datasystem_worker --worker_address=10.0.0.1:31501 --etcd_address=10.0.0.9:2379
+Through dscli:       dscli start -w --worker_address 127.0.0.1:31501
+
+Flags are written --name=value, -name=value or --name value; a bool alone means true. The environment (UCX_TLS, UCX_NET_DEVICES, UCX_LOG_LEVEL, UCX_LOG_FILE) reaches UCX unchanged.
+)";
 
 // Fills paragraphs to the width; a line that holds a run of spaces is an example and is left alone.
 std::string Wrap(std::string_view text, size_t columns, size_t indent) {
@@ -97,8 +91,7 @@ std::string Help(size_t columns) {
       group = row.group;
       out += fmt::format("\n{}\n", group);
     }
-    out += fmt::format("  --{} ({}, default {}){}\n", row.name, row.type, DefaultText(row),
-                       row.live() ? " (live)" : "");
+    out += fmt::format("  --{} ({}, default {})\n", row.name, row.type, DefaultText(row));
     out += Wrap(Details(row), columns, 6) + "\n";
   }
   out += "\nKnown, without effect in this version\n";
@@ -126,52 +119,51 @@ std::string Json() {
   return out + "\n}\n";
 }
 
-std::string Markdown() {
-  std::string out =
-      "# Flags of datasystem_worker\n\n"
-      "Printed by `datasystem_worker --print_flags=markdown`; do not edit. The second default, "
-      "where there is one, "
-      "is the one of `worker_config.json`, which `dscli start` uses. *live*: can also be changed "
-      "while the worker "
-      "runs, through `monitor_config_file`.\n\n"
-      "Flags under *No effect* are known names: their values are checked, and the worker says at "
-      "start that "
-      "a value other than the default does nothing. Those marked *refused* stop the start instead, "
-      "because "
-      "a worker that ignored them would not keep a promise.\n";
+constexpr std::string_view kDocument = R"(# Flags of datasystem_worker
+
+Printed by `datasystem_worker --print_flags=markdown`; do not edit. All flags take effect when the worker starts.
+Where there are two defaults, the second is the one of `worker_config.json`, which `dscli start` uses.
+)";
+constexpr std::string_view kNoEffect = R"(
+## No effect
+
+Known names: their values are checked, and the worker says at start that a value other than the default does
+nothing. Those marked *refused* stop the start instead, because a worker that ignored them would not keep a promise.
+)";
+
+std::string MarkdownRow(const FlagRow& row) {
+  std::string defaults = fmt::format("`{}`", DefaultText(row));
+  if (row.dscli_default != row.binary_default) {
+    defaults += fmt::format(" / `{}`", ToText(ToValue(row.dscli_default)));
+  }
+  std::string meaning(row.description);
+  if (const std::string words = row.rule.Words(); !words.empty())
+    meaning += fmt::format(" Allowed: {}.", words);
+  const std::string_view refused = row.support == Support::kRefused ? "*refused:* " : "";
+  const std::string why =
+      row.support == Support::kFull ? "" : fmt::format(" {}{} |", refused, row.reason);
+  return fmt::format("| {} | {} | {} | {} |{}\n", row.name, row.type, defaults, meaning, why);
+}
+
+std::string MarkdownTables(bool full) {
+  std::string out;
   std::string_view group;
-  auto print = [&](bool full) {
-    for (const FlagRow& row : Table()) {
-      if ((row.support == Support::kFull) != full) continue;
-      if (row.group != group) {
-        group = row.group;
-        out += full ? fmt::format(
-                          "\n## {}\n\n| flag | type | default | takes effect | meaning "
-                          "|\n|---|---|---|---|---|\n",
-                          group)
-                    : fmt::format(
-                          "\n### {}\n\n| flag | type | default | why | meaning "
-                          "|\n|---|---|---|---|---|\n",
-                          group);
-      }
-      std::string defaults = fmt::format("`{}`", DefaultText(row));
-      const std::string dscli = ToText(ToValue(row.dscli_default));
-      if (row.dscli_default != row.binary_default) defaults += fmt::format(" / `{}`", dscli);
-      std::string meaning(row.description);
-      if (const std::string words = row.rule.Words(); !words.empty())
-        meaning += fmt::format(" Allowed: {}.", words);
-      const std::string fourth =
-          full ? (row.live() ? "live" : "at start")
-               : fmt::format("{}{}", row.support == Support::kRefused ? "*refused:* " : "",
-                             row.reason);
-      out += fmt::format("| {} | {} | {} | {} | {} |\n", row.name, row.type, defaults, fourth,
-                         meaning);
+  for (const FlagRow& row : Table()) {
+    if ((row.support == Support::kFull) != full) continue;
+    if (row.group != group) {
+      group = row.group;
+      out += fmt::format("\n{} {}\n\n| flag | type | default | meaning |{}\n|---|---|---|---|{}\n",
+                         full ? "##" : "###", group, full ? "" : " why it has none |",
+                         full ? "" : "---|");
     }
-  };
-  print(true);
-  out += "\n## No effect\n";
-  print(false);
+    out += MarkdownRow(row);
+  }
   return out;
+}
+
+std::string Markdown() {
+  return std::string(kDocument) + MarkdownTables(true) + std::string(kNoEffect) +
+         MarkdownTables(false);
 }
 
 std::string Values(const FlagValues& values) {

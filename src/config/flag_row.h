@@ -67,7 +67,6 @@ struct FlagRow {
   std::string_view reason;  // why it has no effect, unless kFull
   std::string_view description;
 
-  bool live() const { return (traits & kLive) != 0; }
   bool secret() const { return (traits & kSecret) != 0; }
   bool information() const;  // --help and its like: prints and exits, no setting
 };

@@ -153,48 +153,4 @@ std::vector<std::string> FlagValues::WithoutEffect() const {
   return sentences;
 }
 
-std::vector<std::string> FlagValues::ApplyLive(std::string_view content) {
-  constexpr size_t kContentMax = 1 << 20;
-  if (content.size() > kContentMax) {
-    return {fmt::format("the file has {} bytes, at most {} are read: nothing taken", content.size(),
-                        kContentMax)};
-  }
-  constexpr std::string_view kSpace = " \t\r\n\v\f";
-  std::vector<std::string> mistakes;
-  FlagValues changed = *this;
-  for (size_t begin; (begin = content.find_first_not_of(kSpace)) != std::string_view::npos;) {
-    content.remove_prefix(begin);
-    std::string_view word = content.substr(0, content.find_first_of(kSpace));
-    content.remove_prefix(word.size());
-    const size_t equals = word.find('=');
-    if (!LooksLikeFlag(word) || equals == std::string_view::npos) {
-      mistakes.push_back(fmt::format("'{}' is not of the form --name=value", word.substr(0, 80)));
-      continue;
-    }
-    const std::string_view name = word.substr(0, equals).substr(word.starts_with("--") ? 2 : 1);
-    const FlagRow* row = FindRow(name);
-    if (row == nullptr || !row->live()) {
-      mistakes.push_back(
-          row == nullptr
-              ? Unknown(name)
-              : fmt::format("--{} takes effect at start only: restart the worker", name));
-      continue;
-    }
-    Result<FlagValue> value = ParseValue(*row, word.substr(equals + 1));
-    if (!value.ok()) {
-      mistakes.push_back(value.status().GetMsg());
-      continue;
-    }
-    changed.values_[static_cast<size_t>(row - Table().data())] = *std::move(value);
-  }
-  // The words may only make sense together, so the rules between flags see them all.
-  std::vector<std::string> broken = BrokenRules(changed);
-  if (broken.empty()) {
-    *this = std::move(changed);
-  } else {
-    std::ranges::move(broken, std::back_inserter(mistakes));
-  }
-  return mistakes;
-}
-
 }  // namespace datasystem::config

@@ -68,10 +68,6 @@ class FlagValues {
   // A sentence for each flag that was set to something and that this version does nothing with.
   std::vector<std::string> WithoutEffect() const;
 
-  // Takes the content of monitor_config_file: --name=value words, only of flags that can change
-  // while the worker runs. All that are good are taken; a sentence for each other comes back.
-  std::vector<std::string> ApplyLive(std::string_view content);
-
   const FlagValue& value(FlagId id) const { return values_[static_cast<size_t>(id)]; }
 
  private:

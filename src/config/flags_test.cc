@@ -193,25 +193,6 @@ TEST(Flags, EnvironmentVariablesGiveDefaults) {
   ::unsetenv("GOOGLE_LOGTOSTDERR");
 }
 
-TEST(LiveFlags, ChangeWhileOthersNeedARestart) {
-  FlagValues values;
-  const auto mistakes =
-      values.ApplyLive("--heartbeat_interval_ms=500\n  --arena_per_tenant=4 nonsense --vv=1");
-  EXPECT_EQ(values.Get(kHeartbeatIntervalMs), 500);
-  EXPECT_EQ(values.Get(kArenaPerTenant), 1U);
-  EXPECT_THAT(mistakes, ElementsAre(HasSubstr("restart"), HasSubstr("nonsense"),
-                                    HasSubstr("unknown flag --vv")));
-}
-
-TEST(LiveFlags, KeepTheirValuesWhenTheNewOnesBreakARule) {
-  FlagValues values;
-  EXPECT_THAT(values.ApplyLive("--heartbeat_interval_ms=70000"),
-              ElementsAre(HasSubstr("must be below")));
-  EXPECT_EQ(values.Get(kHeartbeatIntervalMs), 1000);
-  EXPECT_THAT(values.ApplyLive(std::string((1 << 20) + 1, ' ')),
-              ElementsAre(HasSubstr("nothing taken")));
-}
-
 TEST(Table, EveryDefaultIsAllowedAndEveryRowIsExplained) {
   for (const FlagRow& row : Table()) {
     EXPECT_TRUE(row.rule.Allows(ToValue(row.binary_default))) << row.name;
