@@ -2,6 +2,10 @@
 // which check argument types and carry the documentation.
 #include <pybind11/pybind11.h>
 
+#include <chrono>
+#include <string>
+#include <utility>
+
 #include "client/worker_report.h"
 #include "datasystem/context/context.h"
 #include "datasystem/utils/status.h"
@@ -20,6 +24,15 @@ void BindStatus(py::module_& module) {
       .def("__repr__", [](const Status& status) { return "<Status " + status.ToString() + ">"; });
 }
 
+std::string WorkerReport(const std::string& host, int32_t port, int64_t timeout_ms) {
+  Result<std::string> report = [&] {
+    py::gil_scoped_release without_gil;
+    return client::FetchWorkerReport(host, port, std::chrono::milliseconds(timeout_ms));
+  }();
+  ThrowIfError(report.status());
+  return *std::move(report);
+}
+
 }  // namespace
 
 PYBIND11_MODULE(libds_client_py, module) {
@@ -28,6 +41,7 @@ PYBIND11_MODULE(libds_client_py, module) {
   BindKVClient(module);
   module.def("set_trace_id",
              [](const std::string& trace_id) { ThrowIfError(Context::SetTraceId(trace_id)); });
+  module.def("worker_report", &WorkerReport, "The worker's status as a JSON document (docs/status.md).");
 }
 
 }  // namespace datasystem::python
