@@ -108,6 +108,7 @@ class DirectoryTest : public testing::Test {
     using asio::io_context::shutdown;
   };
   Context context_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_{context_.get_executor()};
   ScriptedHolders holders_{context_};
   Directory directory_{context_, Clock::Steady(), holders_};
 };

@@ -142,9 +142,12 @@ Result<shm::Extent> ObjectStore::Allocate(uint64_t size) {
   auto extent = impl_->memory.Allocate(size);
   if (extent.ok() || extent.status().GetCode() != K_OUT_OF_MEMORY) return extent;
 
+  const uint64_t expirations_before = impl_->stats.expirations;
   SweepExpired(kSweepPerAllocateMax);
-  extent = impl_->memory.Allocate(size);
-  if (extent.ok()) return extent;
+  if (impl_->stats.expirations > expirations_before) {
+    extent = impl_->memory.Allocate(size);
+    if (extent.ok()) return extent;
+  }
   const uint64_t size_bytes = impl_->memory.usage().size_bytes;
   const uint64_t room = size_bytes - std::min(size_bytes, impl_->staying_bytes);
   if (size > room) return impl_->TooLarge(size, room);

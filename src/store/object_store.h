@@ -71,13 +71,14 @@ class Object {
   friend class ObjectTable;
   friend class SieveQueue;
 
+  // What a lookup needs shares the first cache line.
   std::string key_;
-  ObjectMeta meta_;
-  shm::Extent extent_;
+  Object* next_ = nullptr;     // in its bucket of ObjectTable
+  uint32_t hash_ = 0;          // ObjectTable's
   uint32_t references_ : 31 = 0;
   uint32_t visited_ : 1 = 0;   // SIEVE's mark
-  uint32_t hash_ = 0;          // ObjectTable's
-  Object* next_ = nullptr;     // in its bucket of ObjectTable
+  ObjectMeta meta_;
+  shm::Extent extent_;
   Object* newer_ = nullptr;    // SIEVE's queue
   Object* older_ = nullptr;
 };
