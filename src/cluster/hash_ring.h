@@ -2,6 +2,8 @@
 //
 // A pure function of the set of addresses: every worker with the same view computes the same ring, and a
 // worker that joins takes about 1/(N+1) of the keys, from all others alike.
+// Cost: 32 KiB and about 0.1 ms a member to build (hash_ring.cc), one or two cache misses a look-up.
+// Threads: immutable once built.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +16,11 @@ namespace datasystem::cluster {
 class HashRing {
  public:
   HashRing() = default;
+  // In any order; doubles count once.
   explicit HashRing(std::vector<std::string> addresses);
 
   bool empty() const { return addresses_.empty(); }
+  // Sorted.
   const std::vector<std::string>& addresses() const { return addresses_; }
   // The address of the shard's worker. The ring must not be empty.
   const std::string& OwnerOf(std::string_view key) const { return OwnerOfHash(Place(key)); }
@@ -28,8 +32,12 @@ class HashRing {
     uint64_t end;     // owns the hashes up to here, from the token before
     uint32_t member;  // index into addresses_
   };
+  uint64_t BucketOf(uint64_t hash) const { return hash >> bucket_shift_; }
+
   std::vector<std::string> addresses_;
-  std::vector<Token> tokens_;  // sorted by end
+  std::vector<Token> tokens_;           // sorted by end
+  std::vector<uint32_t> bucket_start_;  // first token of each equal part of the hash space, and the end
+  int bucket_shift_ = 63;
 };
 
 }  // namespace datasystem::cluster
