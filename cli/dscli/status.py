@@ -3,6 +3,7 @@
 import argparse
 import json
 
+from ..lib.libds_client_py import worker_report
 from . import report_table, worker_flags
 from .console import CommandError
 from .processes import running_workers
@@ -62,8 +63,6 @@ def _address(args: argparse.Namespace) -> str:
 
 
 def _fetch(address: str, timeout_ms: int) -> str:
-    # Here, not at the top: start and stop must work even where the native module cannot be loaded.
-    from ..lib.libds_client_py import worker_report
     try:
         return worker_report(*split_address(address), timeout_ms)
     except RuntimeError as reason:

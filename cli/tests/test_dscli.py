@@ -77,27 +77,49 @@ def test_other_folders_are_made_absolute(monkeypatch, tmp_path):
     assert validation.checked_path("/opt/etc") == "/opt/etc"
 
 
-def test_a_report_becomes_sections_and_tables():
+def test_a_report_becomes_sections_and_tables_with_the_most_wanted_first():
     text = report_table.render({
+        "address": "10.0.0.1:1",
+        "cluster": {"members": [{"address": "10.0.0.1:1"}, {"address": "10.0.0.2:1"}], "epoch": 7},
+        "memory": {"size_bytes": 1 << 30, "allocated_bytes": 1536, "free_bytes": 12},
+        "new_section": {},
+        "not_serving_because": "",
+        "peers": [{"address": "10.0.0.2:1", "calls": 3, "lane": "rc_mlx5", "payload_bytes_sent": 2048},
+                  {"address": "10.0.0.3:1", "lane": "tcp"}],
+        "uptime_s": 12,
+        "ready": True,
         "version": "1.2.3",
-        "memory": {"used_bytes": 1536, "limit_bytes": 1 << 30, "populated": True},
-        "members": ["10.0.0.1:1", "10.0.0.2:1"],
-        "peers": [{"address": "10.0.0.2:1", "lane": "rc_mlx5"}, {"address": "10.0.0.3:1", "lane": "tcp"}],
-        "nothing": [],
     })
     assert text == """\
-  version  1.2.3
-  members  10.0.0.1:1, 10.0.0.2:1
+  version              1.2.3
+  address              10.0.0.1:1
+  uptime               12 s
+  ready                yes
+  not serving because  -
 
-Memory
-  used       1.5 KiB
-  limit      1.0 GiB
-  populated  yes
+Cluster
+  epoch  7
+
+Cluster members
+  address
+  10.0.0.1:1
+  10.0.0.2:1
 
 Peers
-  address     lane
-  10.0.0.2:1  rc_mlx5
-  10.0.0.3:1  tcp
+  address     lane     calls  payload sent
+  10.0.0.2:1  rc_mlx5  3      2.0 KiB
+  10.0.0.3:1  tcp      -      -
 
-Nothing
+Memory
+  size       1.0 GiB
+  allocated  1.5 KiB
+  free       12 B
+
+New section
   none"""
+
+
+@pytest.mark.parametrize("report", [[], "text", 3, None])
+def test_a_report_that_is_no_object_is_an_error(report):
+    with pytest.raises(ValueError):
+        report_table.render(report)
