@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Optional, Union
-
 from .lib import libds_client_py as _native
 from .lib.libds_client_py import ExistenceOpt, WriteMode
 from .util import INT32_MAX, UINT32_MAX, Status, Validator
 
 __all__ = ["ExistenceOpt", "KVClient", "ReadOnlyBuffer"]
-
-Value = Union[bytes, bytearray, memoryview, str]
 
 
 class ReadOnlyBuffer:
@@ -90,7 +86,7 @@ class KVClient:
         req_timeout_ms: int = 0,
         enable_exclusive_connection: bool = False,
         *,
-        connect_timeout_ms: Optional[int] = None,
+        connect_timeout_ms: int | None = None,
     ) -> None:
         """Takes the worker's address, or its parts from DATASYSTEM_HOST and DATASYSTEM_PORT.
 
@@ -140,8 +136,8 @@ class KVClient:
         self._native.close()
         self._connected = False
 
-    def set(self, key: str, val: Value, write_mode: WriteMode = WriteMode.NONE_L2_CACHE,
-            ttl_second: int = 0) -> None:
+    def set(self, key: str, val: bytes | bytearray | memoryview | str,
+            write_mode: WriteMode = WriteMode.NONE_L2_CACHE, ttl_second: int = 0) -> None:
         """Creates or overwrites `key`; every get in the cluster that starts after sees `val`.
 
         A str is stored as UTF-8. ttl_second: seconds until the key is deleted, 0 for never.
@@ -150,14 +146,15 @@ class KVClient:
         _check_set(write_mode, ttl_second)
         self._native.set(key, val, write_mode, ttl_second)
 
-    def set_value(self, val: Value, write_mode: WriteMode = WriteMode.NONE_L2_CACHE,
-                  ttl_second: int = 0) -> str:
+    def set_value(self, val: bytes | bytearray | memoryview | str,
+                  write_mode: WriteMode = WriteMode.NONE_L2_CACHE, ttl_second: int = 0) -> str:
         """Stores `val` under a generated key, and returns that; "" if it could not be stored."""
         _check_set(write_mode, ttl_second)
         return self._native.set_value(val, write_mode, ttl_second)
 
-    def mset(self, keys: list[str], vals: list[Value], write_mode: WriteMode = WriteMode.NONE_L2_CACHE,
-             ttl_second: int = 0, existence_opt: ExistenceOpt = ExistenceOpt.NONE) -> list[str]:
+    def mset(self, keys: list[str], vals: list[bytes | bytearray | memoryview | str],
+             write_mode: WriteMode = WriteMode.NONE_L2_CACHE, ttl_second: int = 0,
+             existence_opt: ExistenceOpt = ExistenceOpt.NONE) -> list[str]:
         """Sets many keys; returns those that were not stored.
 
         Of a key that occurs twice the first is stored, and the key is returned as failed.
@@ -169,7 +166,7 @@ class KVClient:
         return self._native.mset(keys, vals, write_mode, ttl_second, existence_opt)
 
     def get(self, keys: list[str], convert_to_str: bool = False,
-            sub_timeout_ms: int = 0) -> list[Union[bytes, str, None]]:
+            sub_timeout_ms: int = 0) -> list[bytes | str | None]:
         """A private copy of each value in the order of `keys`; None for a key that was not obtained.
 
         convert_to_str: values are UTF-8 text, returned as str.
@@ -182,7 +179,7 @@ class KVClient:
         return self._native.get(keys, convert_to_str, sub_timeout_ms)
 
     def get_read_only_buffers(self, keys: list[str],
-                              timeout_ms: int = 0) -> list[Optional[ReadOnlyBuffer]]:
+                              timeout_ms: int = 0) -> list[ReadOnlyBuffer | None]:
         """As get(), but views of the values where they are, without a copy."""
         Validator.check_type("keys", keys, list)
         Validator.check_range("timeout_ms", timeout_ms, 0, INT32_MAX)

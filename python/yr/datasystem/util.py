@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .lib import libds_client_py as _native
 from .lib.libds_client_py import Status
 
@@ -31,7 +29,7 @@ class Validator:
     """Checks of arguments. Types are compared exactly: a bool is not an int."""
 
     @staticmethod
-    def check_type(name: str, value: Any, *valid_types: type) -> None:
+    def check_type(name: str, value: object, *valid_types: type) -> None:
         """TypeError unless `value` is exactly of one of `valid_types`."""
         if type(value) not in valid_types:
             valid = ", ".join(t.__name__ for t in valid_types)
