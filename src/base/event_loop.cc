@@ -17,17 +17,16 @@ struct EventLoop::Watched {
   ~Watched() { descriptor.release(); }
 
   void Wait() {
-    if (waiting) return;
-    waiting = true;
-    descriptor.async_wait(asio::posix::stream_descriptor::wait_read, [this](asio::error_code error) {
-      if (error) return;  // released: `this` may be gone
-      waiting = false;
-    });
+    if (*waiting) return;
+    *waiting = true;
+    // The handler may be queued already when this object goes away, so it owns what it touches.
+    descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                          [waiting = waiting](asio::error_code) { *waiting = false; });
   }
 
   Poller* poller;
   asio::posix::stream_descriptor descriptor;
-  bool waiting = false;
+  std::shared_ptr<bool> waiting = std::make_shared<bool>(false);
 };
 
 EventLoop::EventLoop() : EventLoop(Options()) {}

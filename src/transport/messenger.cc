@@ -4,7 +4,6 @@
 #include <unordered_set>
 
 #include "base/log.h"
-#include "base/random.h"
 
 namespace datasystem::transport {
 namespace {
@@ -15,8 +14,8 @@ constexpr size_t kErrorTextMax = 4096;
 
 }  // namespace
 
-Messenger::Messenger(PeerId self, Carrier& carrier, const Clock& clock)
-    : self_(std::move(self)), carrier_(carrier), clock_(clock), calls_(RandomId()) {}
+Messenger::Messenger(PeerId self, Carrier& carrier, const Clock& clock, uint64_t first_request_id)
+    : self_(std::move(self)), carrier_(carrier), clock_(clock), calls_(first_request_id) {}
 
 Messenger::~Messenger() = default;
 
@@ -45,7 +44,7 @@ Status Messenger::WhyUnreachable(const PeerId& to) const {
 }
 
 void Messenger::SetPeers(std::vector<Peer> peers) {
-  std::unordered_map<uint64_t, Peer> wanted;
+  std::map<uint64_t, Peer> wanted;
   for (Peer& peer : peers) {
     const uint64_t incarnation = peer.id.incarnation;
     if (incarnation == self_.incarnation || incarnation == 0) continue;
@@ -236,14 +235,21 @@ void Messenger::Deliver(InMessage message) {
 }
 
 void Messenger::RefuseWrongReceiver(const WireHeader& header) {
+  if (header.receiver == 0) return;
   uint64_t caller = 0;
   if (header.kind == MessageKind::kRequest) caller = header.sender;
   if (header.kind == MessageKind::kForwarded) caller = header.subject;
-  if (Member* member = Find(caller)) {
-    SendAnswer(*member, header.request_id,
-               errors::TryAgain("{} is another process now, refresh the view of the cluster", self_.address),
-               "", {});
-  }
+  Member* member = Find(caller);
+  if (member == nullptr) return;
+  OutMessage answer;
+  answer.header.kind = MessageKind::kAnswer;
+  answer.header.request_id = header.request_id;
+  answer.header.status = K_TRY_AGAIN;
+  // In the name of the one it was meant for: the caller may not know us yet, as we are now.
+  answer.header.sender = header.receiver;
+  answer.header.receiver = caller;
+  answer.body = self_.address + " is another process now, refresh the view of the cluster";
+  carrier_.Send(member->peer, std::move(answer));
 }
 
 void Messenger::Dispatch(Member& sender, InMessage message) {

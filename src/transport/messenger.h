@@ -15,7 +15,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/clock.h"
@@ -34,7 +33,9 @@ class Messenger {
   // How long a payload transfer may go on after its call has ended, before the connection is cut.
   static constexpr Duration kOverdueTransferGrace = std::chrono::milliseconds(500);
 
-  Messenger(PeerId self, Carrier& carrier, const Clock& clock);
+  // Request ids count from `first_request_id`; random, so that late answers to an earlier life of this
+  // address hit nothing, but for tests that must repeat.
+  Messenger(PeerId self, Carrier& carrier, const Clock& clock, uint64_t first_request_id);
   ~Messenger();
 
   // The interface of Transport; see there.
@@ -98,7 +99,7 @@ class Messenger {
   Carrier& carrier_;
   const Clock& clock_;
   Transport::RequestHandler handler_;
-  std::unordered_map<uint64_t, Member> members_;
+  std::map<uint64_t, Member> members_;  // in order, so that tests repeat
   std::deque<uint64_t> left_;  // the latest incarnations that have left
   PendingCalls calls_;
   // Incarnations that calls wait on before SetPeers() has announced them, and until when.

@@ -3,6 +3,8 @@
 #include <asio/async_result.hpp>
 #include <asio/use_awaitable.hpp>
 
+#include <algorithm>
+
 namespace datasystem::transport {
 namespace {
 
@@ -63,6 +65,7 @@ void PendingCalls::EndAllOn(uint64_t incarnation, const Status& why) {
   for (const auto& [id, call] : calls_) {
     if (call->waiting_on == incarnation) ids.push_back(id);
   }
+  std::sort(ids.begin(), ids.end());  // the order of waking must not hang on a hash table
   for (uint64_t id : ids) End(id, why);
 }
 
@@ -81,13 +84,6 @@ std::vector<uint64_t> PendingCalls::DueAt(TimePoint now) const {
 std::optional<TimePoint> PendingCalls::next_deadline() const {
   if (deadlines_.empty()) return std::nullopt;
   return deadlines_.begin()->first;
-}
-
-bool PendingCalls::WaitsOn(uint64_t incarnation) const {
-  for (const auto& [id, call] : calls_) {
-    if (call->waiting_on == incarnation) return true;
-  }
-  return false;
 }
 
 size_t PendingCalls::RunReady() {

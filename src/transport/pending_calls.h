@@ -47,7 +47,6 @@ struct PendingCall {
 
 class PendingCalls {
  public:
-  // Ids start anywhere, so that answers to an earlier process of this address hit nothing.
   explicit PendingCalls(uint64_t first_id) : next_id_(first_id) {}
 
   std::shared_ptr<PendingCall> Add(uint64_t waiting_on, TimePoint deadline,
@@ -64,7 +63,6 @@ class PendingCalls {
   // Ids of those whose deadline has passed.
   std::vector<uint64_t> DueAt(TimePoint now) const;
   std::optional<TimePoint> next_deadline() const;
-  bool WaitsOn(uint64_t incarnation) const;
 
   bool has_ready() const { return !ready_.empty(); }
   size_t RunReady();
