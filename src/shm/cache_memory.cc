@@ -52,10 +52,12 @@ struct CacheMemory::Impl {
 };
 
 std::byte* CacheMemory::Impl::TakeSmall(uint64_t size) {
-  const uint32_t first = ThreadNumber();
-  // When no page is left, slabs of the other arenas may still have room.
+  const uint32_t own = ThreadNumber() % arenas.size();
+  if (std::byte* data = arenas[own]->Allocate(size)) return data;
+  // No page is left for a new slab, but the slabs of the other arenas may still have room.
   for (uint32_t i = 0; i < arenas.size(); ++i) {
-    if (std::byte* data = arenas[(first + i) % arenas.size()]->Allocate(size)) return data;
+    if (i == own || !arenas[i]->has_slabs()) continue;
+    if (std::byte* data = arenas[i]->Allocate(size)) return data;
   }
   return nullptr;
 }

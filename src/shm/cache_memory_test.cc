@@ -182,7 +182,7 @@ TEST(CacheMemory, ThreadsMayReleaseWhatOthersAllocated) {
       });
     }
     for (auto& thread : threads) thread.join();
-    std::ranges::rotate(extents, extents.begin() + 1);
+    std::rotate(extents.begin(), extents.begin() + 1, extents.end());
   }
   extents.clear();
   EXPECT_EQ(memory->usage().reserved_bytes, 0u);

@@ -51,7 +51,7 @@ Result<SlabLimits> SlabLimits::Read() {
   return SlabLimits{.page_bytes = page_bytes, .value_bytes_max = value_bytes_max};
 }
 
-SlabArena::SlabArena(PageRanges& pages, std::span<std::byte> segment) : hooks_{{}, &pages, segment} {
+SlabArena::SlabArena(PageRanges& pages, std::span<std::byte> segment) : hooks_{.table = {}, .pages = &pages, .segment = segment} {
   hooks_.table.alloc = &TakePages;
   hooks_.table.dalloc = &GiveBackPages;
   hooks_.table.destroy = &DestroyPages;
@@ -77,7 +77,12 @@ Status SlabArena::Open() {
   open_ = true;
   const std::string name = "arena." + std::to_string(index_);
   RETURN_IF_ERROR(WriteControl<ssize_t>(name + ".dirty_decay_ms", 0));
-  return WriteControl<ssize_t>(name + ".muzzy_decay_ms", 0);
+  RETURN_IF_ERROR(WriteControl<ssize_t>(name + ".muzzy_decay_ms", 0));
+  size_t depth = purge_control_.size();
+  const int unknown =
+      ::mallctlnametomib((name + ".purge").c_str(), purge_control_.data(), &depth);
+  if (unknown != 0) return errors::Runtime("jemalloc does not purge arenas: {}", std::strerror(unknown));
+  return Status::OK();
 }
 
 SlabArena::~SlabArena() {
@@ -94,8 +99,8 @@ std::byte* SlabArena::Allocate(size_t size) {
 void SlabArena::Free(std::byte* value) { ::dallocx(value, MALLOCX_TCACHE_NONE); }
 
 void SlabArena::ReturnEmptySlabs() {
-  const std::string name = "arena." + std::to_string(index_) + ".purge";
-  CHECK(::mallctl(name.c_str(), nullptr, nullptr, nullptr, 0) == 0);
+  if (!has_slabs()) return;
+  CHECK(::mallctlbymib(purge_control_.data(), purge_control_.size(), nullptr, nullptr, nullptr, 0) == 0);
 }
 
 void* SlabArena::TakePages(extent_hooks_t* hooks, void* wanted, size_t size, size_t alignment, bool* zero,
@@ -105,6 +110,7 @@ void* SlabArena::TakePages(extent_hooks_t* hooks, void* wanted, size_t size, siz
   if (wanted != nullptr || alignment > page_bytes || size > kSlabPagesMax * page_bytes) return nullptr;
   const auto offset = self->pages->Take(size, PageRanges::End::kHigh);
   if (!offset) return nullptr;
+  self->taken_bytes.fetch_add(size, std::memory_order_relaxed);
   std::byte* address = self->segment.data() + *offset;
   if (*zero) std::memset(address, 0, size);
   *commit = true;
@@ -114,6 +120,7 @@ void* SlabArena::TakePages(extent_hooks_t* hooks, void* wanted, size_t size, siz
 bool SlabArena::GiveBackPages(extent_hooks_t* hooks, void* address, size_t size, bool, unsigned) {
   auto* self = reinterpret_cast<Hooks*>(hooks);
   const auto offset = static_cast<std::byte*>(address) - self->segment.data();
+  self->taken_bytes.fetch_sub(size, std::memory_order_relaxed);
   self->pages->GiveBack(static_cast<uint64_t>(offset), size);
   return false;  // taken
 }

@@ -6,6 +6,8 @@
 
 #include <jemalloc/jemalloc.h>
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,6 +43,7 @@ class SlabArena {
   static void Free(std::byte* value);
   // Empty slabs go back by themselves, except those that threads raced for: this returns the rest.
   void ReturnEmptySlabs();
+  bool has_slabs() const { return hooks_.taken_bytes.load(std::memory_order_relaxed) > 0; }
 
  private:
   // The hooks are told only where this struct is: it must stay first and keep its address.
@@ -48,6 +51,7 @@ class SlabArena {
     extent_hooks_t table;
     PageRanges* pages;
     std::span<std::byte> segment;
+    std::atomic<uint64_t> taken_bytes{0};  // orders nothing else
   };
   static void* TakePages(extent_hooks_t* hooks, void* wanted, size_t size, size_t alignment, bool* zero,
                          bool* commit, unsigned arena);
@@ -60,6 +64,7 @@ class SlabArena {
 
   Hooks hooks_;
   unsigned index_ = 0;
+  std::array<size_t, 3> purge_control_{};  // "arena.<index>.purge", looked up once
   bool open_ = false;
 };
 
