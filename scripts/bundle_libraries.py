@@ -12,6 +12,7 @@ import elf
 
 # Header-only or linked statically into our binaries: their copyright files travel too.
 COMPILED_IN = ["libasio-dev", "libprotozero-dev", "libfmt-dev", "libspdlog-dev", "libxxhash-dev", "pybind11-dev",
+               "nlohmann-json3-dev",
                "libstdc++6", "libgcc-s1"]
 
 
