@@ -187,9 +187,12 @@ generator='Unix Makefiles'
 [[ "$ninja" == off ]] || generator=Ninja
 
 on_off() { if [[ "$1" == off ]]; then echo OFF; else echo ON; fi; }
+# What is packed must not tell where it was built (assertions carry file names).
+cxx_flags=-ffile-prefix-map=$PWD/=
+[[ "$coverage" == off ]] || cxx_flags=--coverage
 cmake_options=(-G "$generator" "-DCMAKE_BUILD_TYPE=$build_type" "-DDS_ENABLE_RDMA=$(on_off "$rdma")"
   "-DDS_BUILD_TESTS=$(on_off "$tests")" "-DDS_BUILD_PYTHON=$(on_off "$python")"
-  -DDS_SANITIZE="${sanitize/#off/}" -DCMAKE_CXX_FLAGS="$([[ $coverage == off ]] || echo --coverage)")
+  "-DDS_SANITIZE=${sanitize/#off/}" "-DCMAKE_CXX_FLAGS=$cxx_flags")
 # A sanitized module cannot be loaded by an ordinary interpreter.
 [[ "$sanitize" == off ]] || cmake_options+=(-DDS_BUILD_PYTHON=OFF)
 interpreter=/usr/bin/python3
