@@ -62,7 +62,8 @@ class DATASYSTEM_API KVClient {
   // NX is refused (K_INVALID).
   Status Create(const std::string& key, uint64_t size, const SetParam& param,
                 std::shared_ptr<Buffer>& buffer);
-  // Publishes a buffer from Create; after success it is spent. After an error it may be tried again.
+  // Publishes a buffer from Create; after success it is spent. After an error it may be tried again;
+  // K_INVALID then means that the worker has let go of its memory: create a new one.
   Status Set(const std::shared_ptr<Buffer>& buffer);
 
   // `vals` has a value for each key. `outFailedKeys` receives the keys that were not stored. A key that
@@ -71,7 +72,8 @@ class DATASYSTEM_API KVClient {
               std::vector<std::string>& outFailedKeys, const MSetParam& param = {});
 
   // subTimeoutMs: how long to wait for keys that do not exist yet; 0: not at all.
-  // The string forms copy, the buffer forms are views without a copy.
+  // The string forms copy (the single one straight into `val`, which is empty after an error); the buffer
+  // forms are views without a copy.
   Status Get(const std::string& key, std::string& val, int32_t subTimeoutMs = 0);
   Status Get(const std::string& key, Optional<ReadOnlyBuffer>& buffer, int32_t subTimeoutMs = 0);
   Status Get(const std::string& key, Optional<Buffer>& buffer, int32_t subTimeoutMs = 0);

@@ -45,8 +45,17 @@ Result<std::shared_ptr<Session>> Session::Open(const SocketAddress& worker, cons
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> tcp, Connection::ConnectTcp(worker, deadline));
   ASSIGN_OR_RETURN(proto::HelloReply greeting, ShakeHands(*tcp, {}, deadline));
   if (!greeting.unix_socket_path.empty()) {
-    ASSIGN_OR_RETURN(std::shared_ptr<Session> shared, OpenShared(worker, greeting, deadline));
-    if (shared != nullptr) return shared;
+    auto local = Connection::ConnectUnix(greeting.unix_socket_path, worker.ToString(), deadline);
+    // Another node or container has no such socket: then values travel over TCP.
+    if (local.ok()) {
+      // First, because a worker counts sessions, and this one must not stand in the next one's way.
+      tcp.reset();
+      ASSIGN_OR_RETURN(std::shared_ptr<Session> shared,
+                       OpenShared(worker, greeting, std::move(*local), deadline));
+      if (shared != nullptr) return shared;
+      ASSIGN_OR_RETURN(tcp, Connection::ConnectTcp(worker, deadline));
+      ASSIGN_OR_RETURN(greeting, ShakeHands(*tcp, {}, deadline));
+    }
   }
   greeting.segments.clear();  // no use without descriptors
   return std::shared_ptr<Session>(new Session(worker, std::move(tcp), greeting));
@@ -54,17 +63,15 @@ Result<std::shared_ptr<Session>> Session::Open(const SocketAddress& worker, cons
 
 Result<std::shared_ptr<Session>> Session::OpenShared(const SocketAddress& worker,
                                                      const proto::HelloReply& tcp,
+                                                     std::unique_ptr<Connection> connection,
                                                      const Deadline& deadline) {
-  auto connection = Connection::ConnectUnix(tcp.unix_socket_path, worker.ToString(), deadline);
-  // Another node or container has no such socket: then values travel over TCP.
-  if (!connection.ok()) return std::shared_ptr<Session>();
   std::vector<UniqueFd> fds;
-  ASSIGN_OR_RETURN(proto::HelloReply greeting, ShakeHands(**connection, {}, deadline, &fds));
+  ASSIGN_OR_RETURN(proto::HelloReply greeting, ShakeHands(*connection, {}, deadline, &fds));
   // The path exists here too, but belongs to a worker of this node, and ours is elsewhere.
   if (greeting.worker_incarnation != tcp.worker_incarnation) return std::shared_ptr<Session>();
   if (greeting.segments.empty()) return std::shared_ptr<Session>();
   greeting.unix_socket_path = tcp.unix_socket_path;
-  std::shared_ptr<Session> session(new Session(worker, std::move(*connection), greeting));
+  std::shared_ptr<Session> session(new Session(worker, std::move(connection), greeting));
   RETURN_IF_ERROR(session->MapSegments(greeting, fds));
   return session;
 }

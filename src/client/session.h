@@ -83,9 +83,10 @@ class Session {
 
   Session(const SocketAddress& worker, std::unique_ptr<Connection> first,
           const proto::HelloReply& greeting);
-  // Tries the Unix socket that `tcp` was told about. Null: not reachable, or another worker's.
+  // Over the Unix socket that the greeting `tcp` told of. Null: it is another worker's.
   static Result<std::shared_ptr<Session>> OpenShared(const SocketAddress& worker,
                                                      const proto::HelloReply& tcp,
+                                                     std::unique_ptr<Connection> connection,
                                                      const Deadline& deadline);
   Status MapSegments(const proto::HelloReply& greeting, const std::vector<UniqueFd>& fds);
   Result<std::unique_ptr<Connection>> Join(const Deadline& deadline) const;

@@ -1,5 +1,5 @@
 # The shared library gives away only the public interface and needs only the compiler's run-time libraries.
-# cmake -DLIBRARY=<file> -DSANITIZED=<bool> -P check_exports.cmake
+# cmake -DLIBRARY=<file> -DSANITIZED=<flags or nothing> -P check_exports.cmake
 execute_process(COMMAND nm -DC --defined-only ${LIBRARY} OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE "\n" ";" symbols "${symbols}")
 set(public 0)
@@ -19,7 +19,7 @@ execute_process(COMMAND readelf -d ${LIBRARY} OUTPUT_VARIABLE dynamic COMMAND_ER
 string(REGEX MATCHALL "\\(NEEDED\\)[^\n]*\\[[^]]+\\]" needed "${dynamic}")
 foreach(entry IN LISTS needed)
   if(NOT entry MATCHES "\\[(libstdc\\+\\+|libgcc_s|libc|libm|ld-linux-.*)\\.so\\.[0-9]+\\]"
-     AND NOT (SANITIZED AND entry MATCHES "\\[lib(asan|ubsan|tsan|pthread|dl|rt)\\.so\\.[0-9]+\\]"))
+     AND NOT (NOT "${SANITIZED}" STREQUAL "" AND entry MATCHES "\\[lib(asan|ubsan|tsan|pthread|dl|rt)\\.so\\.[0-9]+\\]"))
     message(SEND_ERROR "needs a library that a plain system lacks: ${entry}")
   endif()
 endforeach()
