@@ -17,7 +17,7 @@ examples:
   dscli stop --worker_address 127.0.0.1:31501
   dscli stop -f worker_config.json
 
-The worker hands over what it must not lose and ends; after 180 seconds it is killed."""
+The worker leaves the cluster and ends; objects that only it held are gone. After 180 seconds it is killed."""
 
 _GRACE_S = 180
 

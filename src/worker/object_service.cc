@@ -12,6 +12,9 @@ namespace {
 
 constexpr auto kFirstPause = std::chrono::milliseconds(1);
 constexpr auto kLongestPause = std::chrono::milliseconds(50);
+// A worker that stops leaves the cluster before it closes its connections, so the view without it is at most
+// moments away. One that crashed stays a member until its lease ends: the caller is told instead.
+constexpr auto kNewsOfLeaving = std::chrono::milliseconds(100);
 
 uint16_t Type(proto::PeerMessage message) { return static_cast<uint16_t>(message); }
 
@@ -36,13 +39,20 @@ class FetchTarget final : public transport::PayloadTarget {
 
 }  // namespace
 
-asio::awaitable<Status> ObjectService::BeforeRetry(Status reason, int attempt, TimePoint deadline) {
+asio::awaitable<Status> ObjectService::BeforeRetry(Status reason, uint64_t epoch, int attempt,
+                                                   TimePoint deadline) {
+  const bool unreachable =
+      reason.GetCode() == K_RPC_PEER_DEAD || reason.GetCode() == K_RPC_UNAVAILABLE;
+  if (reason.GetCode() != K_TRY_AGAIN && !unreachable) co_return reason;
   if (node_.clock.Now() >= deadline) {
+    if (unreachable) co_return reason;
     co_return errors::DeadlineExceeded("gave up after {} attempts: {}", attempt + 1, reason.GetMsg());
   }
   Duration pause = kFirstPause * (1 << std::min(attempt, 6));
-  pause = std::min<Duration>(pause, kLongestPause);
-  co_await node_.view.WaitForChange(std::min(deadline, node_.clock.Now() + pause));
+  pause = unreachable ? Duration(kNewsOfLeaving) : std::min<Duration>(pause, kLongestPause);
+  const TimePoint until = std::min(deadline, node_.clock.Now() + pause);
+  if (!unreachable || node_.view.epoch() == epoch) co_await node_.view.WaitForChange(until);
+  if (unreachable && node_.view.epoch() == epoch) co_return reason;
   co_return Status::OK();
 }
 
@@ -51,6 +61,7 @@ asio::awaitable<Status> ObjectService::Set(std::string key, shm::Extent extent, 
   ++counters_.sets;
   const PendingKeys::Operation operation(node_.pending, key, PendingKeys::Kind::kUpdate);
   for (int attempt = 0;; ++attempt) {
+    const uint64_t epoch = node_.view.epoch();
     Status serving = node_.view.Serving();
     if (serving.IsError()) co_return serving;
     auto version = co_await RequestVersion(key, extent.size(), options, deadline);
@@ -68,9 +79,9 @@ asio::awaitable<Status> ObjectService::Set(std::string key, shm::Extent extent, 
       co_return Status::OK();
     }
     Status failure = version.status();
-    if (failure.GetCode() == K_TRY_AGAIN) failure = co_await BeforeRetry(failure, attempt, deadline);
+    failure = co_await BeforeRetry(failure, epoch, attempt, deadline);
     if (failure.IsError()) {
-      ++counters_.failures;
+      if (failure.GetCode() != K_OC_KEY_ALREADY_EXIST) ++counters_.failures;
       co_return failure;
     }
   }
@@ -122,6 +133,7 @@ Result<store::ObjectRef> ObjectService::GetHere(std::string_view key) {
 asio::awaitable<Result<store::ObjectRef>> ObjectService::Get(std::string key, TimePoint wait_until,
                                                              TimePoint deadline) {
   for (int attempt = 0;; ++attempt) {
+    const uint64_t epoch = node_.view.epoch();
     auto here = GetHere(key);
     if (!here.ok() || *here) co_return here;
     auto fetched = co_await Fetch(key, wait_until, deadline);
@@ -130,9 +142,7 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Get(std::string key, Ti
       co_return fetched;
     }
     Status failure = fetched.status();
-    if (failure.GetCode() == K_TRY_AGAIN) {
-      failure = co_await BeforeRetry(failure, attempt, deadline);
-    }
+    failure = co_await BeforeRetry(failure, epoch, attempt, deadline);
     if (failure.IsError()) {
       ++(failure.GetCode() == K_NOT_FOUND ? counters_.misses : counters_.failures);
       co_return failure;
@@ -222,12 +232,13 @@ asio::awaitable<Status> ObjectService::ResolveOwnGrant(std::string key, uint64_t
 
 asio::awaitable<Status> ObjectService::Delete(std::string key, TimePoint deadline) {
   for (int attempt = 0;; ++attempt) {
+    const uint64_t epoch = node_.view.epoch();
     Status serving = node_.view.Serving();
     if (serving.IsError()) co_return serving;
     auto existed = co_await DeleteOnce(key, deadline);
     if (existed.ok()) co_return Status::OK();
     Status failure = existed.status();
-    if (failure.GetCode() == K_TRY_AGAIN) failure = co_await BeforeRetry(failure, attempt, deadline);
+    failure = co_await BeforeRetry(failure, epoch, attempt, deadline);
     if (failure.IsError()) {
       ++counters_.failures;
       co_return failure;
@@ -254,12 +265,13 @@ asio::awaitable<Result<bool>> ObjectService::DeleteOnce(std::string key, TimePoi
 asio::awaitable<Result<std::vector<bool>>> ObjectService::Exist(std::vector<std::string> keys,
                                                                 TimePoint deadline) {
   for (int attempt = 0;; ++attempt) {
+    const uint64_t epoch = node_.view.epoch();
     Status serving = node_.view.Serving();
     if (serving.IsError()) co_return serving;
     auto exists = co_await ExistOnce(keys, deadline);
     if (exists.ok()) co_return exists;
     Status failure = exists.status();
-    if (failure.GetCode() == K_TRY_AGAIN) failure = co_await BeforeRetry(failure, attempt, deadline);
+    failure = co_await BeforeRetry(failure, epoch, attempt, deadline);
     if (failure.IsError()) {
       ++counters_.failures;
       co_return failure;
