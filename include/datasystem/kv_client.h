@@ -62,7 +62,8 @@ class DATASYSTEM_API KVClient {
   // NX is refused (K_INVALID).
   Status Create(const std::string& key, uint64_t size, const SetParam& param,
                 std::shared_ptr<Buffer>& buffer);
-  // Publishes a buffer from Create, which is spent when the worker has answered, success or not.
+  // Publishes a buffer from Create; after success it is spent. After an error it may be tried again;
+  // K_INVALID then means that the worker has let go of its memory: create a new one.
   Status Set(const std::shared_ptr<Buffer>& buffer);
 
   // `vals` has a value for each key. `outFailedKeys` receives the keys that were not stored. A key that
