@@ -272,6 +272,8 @@ void Messenger::Dispatch(Member& sender, InMessage message) {
       return OnAnswer(sender, std::move(answer));
     }
     case MessageKind::kMoved: return OnMoved(header);
+    case MessageKind::kCut:
+      return carrier_.Reset(sender.peer, errors::PeerDead("the peer has cut the connection"));
   }
 }
 
@@ -443,10 +445,19 @@ void Messenger::Expire() {
     transfer.cut_at.reset();
   }
   for (uint64_t incarnation : stuck) {
-    if (Member* member = Find(incarnation)) {
-      carrier_.Reset(member->peer, errors::DeadlineExceeded("a transfer does not end"));
-    }
+    if (Member* member = Find(incarnation)) CutOff(*member);
   }
+}
+
+void Messenger::CutOff(Member& member) {
+  carrier_.Reset(member.peer, errors::DeadlineExceeded("a transfer does not end"));
+  // Over tcp the sender's half is a connection of its own. Unless told, it holds what it was sending, and
+  // the queue behind that, until UCX's keepalive finds out 20 s later.
+  OutMessage cut;
+  cut.header.kind = MessageKind::kCut;
+  cut.header.sender = self_.incarnation;
+  cut.header.receiver = member.peer.id.incarnation;
+  carrier_.Send(member.peer, std::move(cut));
 }
 
 std::optional<TimePoint> Messenger::next_deadline() const {

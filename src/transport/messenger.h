@@ -90,6 +90,8 @@ class Messenger {
   void OnAnswer(Member& sender, InMessage message);
   void OnMoved(const WireHeader& header);
   void WaitOn(PendingCall& call, uint64_t incarnation);
+  // For a peer whose transfer to us does not end.
+  void CutOff(Member& member);
   void ReceivePayload(Member& sender, PendingCall& call, InMessage message);
   void SendAnswer(Member& to, uint64_t request_id, const Status& status, std::string body,
                   Payload payload);

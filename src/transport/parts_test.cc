@@ -64,7 +64,7 @@ TEST(WireHeader, RefusesFieldsThatContradictEachOther) {
   EXPECT_FALSE(refused([](WireHeader&) {}, 0)) << "the unchanged one is fine";
   EXPECT_TRUE(refused([](WireHeader& h) { h.sender = 0; }, 0));
   EXPECT_TRUE(refused([](WireHeader& h) { h.kind = static_cast<MessageKind>(0); }, 0));
-  EXPECT_TRUE(refused([](WireHeader& h) { h.kind = static_cast<MessageKind>(6); }, 0));
+  EXPECT_TRUE(refused([](WireHeader& h) { h.kind = static_cast<MessageKind>(7); }, 0));
   EXPECT_TRUE(refused([](WireHeader& h) { h.payload_size = 10; }, 10)) << "a request with payload";
   EXPECT_TRUE(refused([](WireHeader& h) { h.status = 3; }, 0)) << "a request with a status";
   EXPECT_TRUE(refused([](WireHeader& h) { h.subject = 3; }, 0)) << "a plain request with a subject";

@@ -4,6 +4,7 @@
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
 #include <chrono>
+#include <cstring>
 #include <future>
 #include <map>
 #include <memory>
@@ -24,9 +25,9 @@ using namespace std::chrono_literals;
 inline std::string PatternBytes(size_t size, uint64_t seed) {
   std::string bytes(size, '\0');
   uint64_t state = seed * 0x9E3779B97F4A7C15ULL + 1;
-  for (size_t i = 0; i < size; ++i) {
-    if (i % 8 == 0) state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-    bytes[i] = static_cast<char>(state >> (8 * (i % 8)));
+  for (size_t at = 0; at < size; at += sizeof(state)) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    std::memcpy(&bytes[at], &state, std::min(sizeof(state), size - at));
   }
   return bytes;
 }

@@ -145,7 +145,7 @@ int Attack(const PeerId& self, PeerId other, std::string (*read_endpoint)()) {
   std::string large(1 << 20, 'x');
   for (int i = 0; i < 4000; ++i) {
     WireHeader header;
-    header.kind = static_cast<MessageKind>(random() % 7);
+    header.kind = static_cast<MessageKind>(random() % 8);
     header.body_in_data = random() % 4 == 0;
     header.body_before = random() % 4 == 0;
     header.type = static_cast<uint16_t>(random());

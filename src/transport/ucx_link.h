@@ -24,6 +24,7 @@ class UcxLink : public std::enable_shared_from_this<UcxLink> {
   // Beyond these, messages wait in the queue: UCX copies small ones, so this bounds its memory.
   static constexpr size_t kOutstandingMessagesMax = 512;
   static constexpr size_t kOutstandingBytesMax = 64 << 20;
+  static constexpr size_t kSmallMax = 64 << 10;
   // A peer that takes nothing fills the queue; then messages to it fail.
   static constexpr size_t kQueuedMessagesMax = 64 << 10;
   static constexpr size_t kQueuedBodyBytesMax = 256 << 20;

@@ -43,7 +43,7 @@ Status CheckKind(const WireHeader& header) {
   if (header.body_before && (header.body_size > 0 || header.payload_size == 0)) {
     return errors::Invalid("a body sent before belongs to an answer with payload and no other body");
   }
-  if (header.kind == MessageKind::kMoved && header.body_size > 0) {
+  if ((header.kind == MessageKind::kMoved || header.kind == MessageKind::kCut) && header.body_size > 0) {
     return errors::Invalid("a notice has a body");
   }
   return Status::OK();
@@ -73,7 +73,7 @@ Result<WireHeader> WireHeader::Decode(std::span<const std::byte> head, uint64_t 
   Layout layout;
   std::memcpy(&layout, head.data(), kSize);
   if (layout.magic != kMagic) return errors::Invalid("magic or version {:#x}", layout.magic);
-  if (layout.kind < 1 || layout.kind > 5) return errors::Invalid("kind {}", layout.kind);
+  if (layout.kind < 1 || layout.kind > 6) return errors::Invalid("kind {}", layout.kind);
   if ((layout.flags & ~(kBodyInData | kBodyBefore)) != 0) return errors::Invalid("flags {}", layout.flags);
   if (layout.zero != 0) return errors::Invalid("a reserved field is {}", layout.zero);
   if (layout.sender == 0) return errors::Invalid("sender 0");

@@ -18,6 +18,7 @@ enum class MessageKind : uint8_t {
   kAnswer = 3,
   kAnswerBody = 4,  // the body of an answer that has a payload and whose body is too large to ride with it
   kMoved = 5,       // to the caller: `subject` answers now instead of the sender
+  kCut = 6,         // the sender has cut its end: what was under way to it will not be taken, cut yours
 };
 
 struct WireHeader {
