@@ -82,7 +82,7 @@ class Etcd:
         client, peer = f"http://{self.address}", f"http://127.0.0.1:{self._peer_port}"
         with open(self._folder / "etcd.log", "ab") as log:
             self.process = subprocess.Popen(
-                ["etcd", "--data-dir", self._folder / "etcd", "--unsafe-no-fsync",
+                ["etcd", "--data-dir", self._folder / "etcd",
                  "--listen-client-urls", client, "--advertise-client-urls", client,
                  "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
                  "--initial-cluster", f"default={peer}"], stdout=log, stderr=log)
