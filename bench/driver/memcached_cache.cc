@@ -1,0 +1,55 @@
+#include <libmemcached/memcached.h>
+
+#include <cstdlib>
+
+#include "driver/cache.h"
+
+namespace datasystem::bench {
+namespace {
+
+constexpr uint64_t kSocketBuffer = 4 << 20;
+
+class MemcachedCache final : public Cache {
+ public:
+  explicit MemcachedCache(const std::string& path) : client_(memcached_create(nullptr)) {
+    Check(memcached_server_add_unix_socket(client_, path.c_str()));
+    memcached_behavior_set(client_, MEMCACHED_BEHAVIOR_SOCKET_SEND_SIZE, kSocketBuffer);
+    memcached_behavior_set(client_, MEMCACHED_BEHAVIOR_SOCKET_RECV_SIZE, kSocketBuffer);
+  }
+  ~MemcachedCache() override { memcached_free(client_); }
+
+  void Set(const std::string& key, std::string_view value) override {
+    Check(memcached_set(client_, key.data(), key.size(), value.data(), value.size(), 0, 0));
+  }
+
+  size_t Get(const std::string& key) override {
+    size_t size = 0;
+    uint32_t flags = 0;
+    memcached_return_t result = MEMCACHED_SUCCESS;
+    char* value = memcached_get(client_, key.data(), key.size(), &size, &flags, &result);
+    Check(result);
+    std::free(value);
+    return size;
+  }
+
+  void Delete(const std::vector<std::string>& keys) override {
+    for (const std::string& key : keys) Check(memcached_delete(client_, key.data(), key.size(), 0));
+  }
+
+ private:
+  void Check(memcached_return_t result) {
+    if (result != MEMCACHED_SUCCESS) {
+      Fail(std::string("memcached: ") + memcached_last_error_message(client_));
+    }
+  }
+
+  memcached_st* client_;
+};
+
+}  // namespace
+
+std::unique_ptr<Cache> ConnectMemcached(const std::string& address) {
+  return std::make_unique<MemcachedCache>(address);
+}
+
+}  // namespace datasystem::bench
