@@ -86,7 +86,7 @@ def test_clients_find_their_worker_again_when_it_is_started_again(cluster):
 
 
 def test_the_death_of_an_owner_ends_the_gets_of_its_objects_and_survivors_serve_on(new_cluster):
-    cluster = new_cluster(node_timeout_s=5, shared_memory_size_mb=256)
+    cluster = new_cluster(node_timeout_s=8, shared_memory_size_mb=256)
     reader, owner = cluster.start(2, enable_data_replication="false")
     here, there = reader.client(), owner.client()
     theirs, ours = [f"theirs-{i}" for i in range(10)], [f"ours-{i}" for i in range(10)]
@@ -188,7 +188,8 @@ def test_local_reads_go_on_without_etcd_until_the_lease_ends_and_all_returns_wit
     assert "may not serve now" in str(error) and "is the cluster store reachable?" in str(error)
     cluster.etcd.start()
     cluster.wait_for_members([first, second], 60)
-    wait_until(lambda: here.health_check().is_ok(), 20)
+    for client in (here, there):
+        wait_until(lambda: client.health_check().is_ok(), what="a healthy worker")
     here.set("ours", b"anew")
     assert there.get(["ours"]) == [b"anew"]
     for worker in (first, second):
