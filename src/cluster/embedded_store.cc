@@ -1,6 +1,7 @@
 // The one truth is a list of changes on top of a base: the state at a revision is the base with the
-// changes up to there. When the list is longer than history_max, its oldest revision becomes part of the
-// base ("compaction"). Membership changes a few keys a minute at most, so replaying is cheap enough.
+// changes up to there. When the list is longer than history_max, its oldest revision becomes part
+// of the base ("compaction"). Membership changes a few keys a minute at most, so replaying is cheap
+// enough.
 #include "cluster/embedded_store.h"
 
 #include <atomic>
@@ -87,10 +88,8 @@ class History {
 class EmbeddedWatch final : public Watch {
  public:
   EmbeddedWatch(History& history, std::string prefix, uint64_t from, WatchEvents events)
-      : thread_([&history, prefix = std::move(prefix), from,
-                 events = std::move(events)](std::stop_token stop) {
-          Run(history, prefix, from, events, stop);
-        }) {}
+      : thread_([&history, prefix = std::move(prefix), from, events = std::move(events)](
+                    std::stop_token stop) { Run(history, prefix, from, events, stop); }) {}
 
  private:
   static void Run(History& history, const std::string& prefix, uint64_t next,
@@ -190,7 +189,8 @@ class EmbeddedStore final : public LeaseStore {
     StoreSnapshot snapshot{.revision = at_revision == 0 ? history_.revision() : at_revision};
     const std::optional<State> state = history_.At(snapshot.revision);
     if (!state) {
-      return errors::OutOfRange("the embedded cluster store does not hold revision {}", at_revision);
+      return errors::OutOfRange("the embedded cluster store does not hold revision {}",
+                                at_revision);
     }
     for (auto entry = state->lower_bound(prefix);
          entry != state->end() && entry->first.starts_with(prefix); ++entry) {

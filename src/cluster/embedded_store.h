@@ -1,5 +1,5 @@
-// The cluster store of a single node: in this process, forgotten at exit. A lease ends when it is revoked
-// and never by time: whoever would notice that its holder died has died with it.
+// The cluster store of a single node: in this process, forgotten at exit. A lease ends when it is
+// revoked and never by time: whoever would notice that its holder died has died with it.
 #pragma once
 
 #include "cluster/lease_store.h"

@@ -10,19 +10,21 @@
 namespace datasystem::cluster {
 namespace {
 
-// etcd closes connections that ping more often than every 5 s. Only open streams (the watch) need pings:
-// a dead host is noticed after 10 + 3 s there, and by the deadline of calls before.
+// etcd closes connections that ping more often than every 5 s. Only open streams (the watch) need
+// pings: a dead host is noticed after 10 + 3 s there, and by the deadline of calls before.
 constexpr int kKeepaliveTimeMs = 10'000;
 constexpr int kKeepaliveTimeoutMs = 3'000;
 constexpr int kConnectTimeoutMs = 3'000;
 constexpr int kReconnectBackoffFirstMs = 50;
 constexpr int kReconnectBackoffMaxMs = 500;
-// A cluster's registrations come in one answer; gRPC's own limit of 4 MiB could be met at 10,000 workers.
+// A cluster's registrations come in one answer; gRPC's own limit of 4 MiB could be met at 10,000
+// workers.
 constexpr int kMessageSizeMax = 64 << 20;
 
 std::shared_ptr<grpc::Channel> OpenChannel(const EtcdEndpoint& endpoint) {
   grpc::ChannelArguments args;
-  // The cluster store is inside the cluster's network: a proxy of the environment is not meant for it.
+  // The cluster store is inside the cluster's network: a proxy of the environment is not meant for
+  // it.
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   args.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   args.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);  // we retry, on another endpoint
@@ -31,7 +33,8 @@ std::shared_ptr<grpc::Channel> OpenChannel(const EtcdEndpoint& endpoint) {
   args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   args.SetInt(GRPC_ARG_HTTP2_MIN_SENT_PING_INTERVAL_WITHOUT_DATA_MS, kKeepaliveTimeMs);
-  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);  // its meaning in spite of its name
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+              kConnectTimeoutMs);  // its meaning in spite of its name
   args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectBackoffFirstMs);
   args.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectBackoffMaxMs);
   args.SetMaxReceiveMessageSize(kMessageSizeMax);
@@ -57,8 +60,9 @@ Status FinalError(const std::string& endpoint, const grpc::Status& status) {
     case grpc::StatusCode::OUT_OF_RANGE:
       return errors::OutOfRange("etcd at {}: {}", endpoint, status.error_message());
     default:
-      return errors::StoreError("etcd at {} refused a call: {}; does etcd_address name an etcd v3 server?",
-                                endpoint, EtcdConnection::CauseOf(status));
+      return errors::StoreError(
+          "etcd at {} refused a call: {}; does etcd_address name an etcd v3 server?", endpoint,
+          EtcdConnection::CauseOf(status));
   }
 }
 
@@ -83,10 +87,9 @@ void EtcdConnection::MoveOn(const Pick& pick) {
   for (const auto& moved : moved_) moved();
 }
 
-Status EtcdConnection::Call(
-    const CallLimits& limits,
-    const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&, grpc::ClientContext&)>&
-        attempt) {
+Status EtcdConnection::Call(const CallLimits& limits,
+                            const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&,
+                                                             grpc::ClientContext&)>& attempt) {
   const TimePoint begin = Clock::Steady().Now();
   std::vector<std::string> causes(endpoints_.size());  // by endpoint
   size_t failed_in_a_row = 0;
@@ -98,6 +101,9 @@ Status EtcdConnection::Call(
     const Duration share = remaining / (endpoints_.size() - failed_in_a_row % endpoints_.size());
     grpc::ClientContext context;
     context.set_deadline(ToSystemTime(Clock::Steady().Now() + share));
+    // The first round finds out the causes. From then on a call waits inside gRPC: a channel that
+    // failed once fails calls at once, and connects again only while some call is waiting in it.
+    context.set_wait_for_ready(failed_in_a_row >= endpoints_.size());
     grpc::Status status;
     {
       const std::stop_callback cancel(limits.stop, [&context] { context.TryCancel(); });
@@ -143,7 +149,8 @@ EtcdConnection::Subscription::~Subscription() {
 
 std::string EtcdConnection::EndpointList() const {
   std::string list;
-  for (const EtcdEndpoint& endpoint : endpoints_) list += (list.empty() ? "" : ", ") + endpoint.text;
+  for (const EtcdEndpoint& endpoint : endpoints_)
+    list += (list.empty() ? "" : ", ") + endpoint.text;
   return list;
 }
 

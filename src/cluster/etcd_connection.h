@@ -1,5 +1,5 @@
-// The gRPC channels to the members of an etcd cluster: which one is in use, retries, failover, and how
-// failures read. What is asked of etcd is the business of etcd_store.cc and etcd_watch.cc.
+// The gRPC channels to the members of an etcd cluster: which one is in use, retries, failover, and
+// how failures read. What is asked of etcd is the business of etcd_store.cc and etcd_watch.cc.
 //
 // Internal to this folder. Threads: any.
 #pragma once
@@ -32,17 +32,18 @@ class EtcdConnection {
     std::shared_ptr<grpc::Channel> channel;
   };
   Pick Current() const;
-  // The endpoint of `pick` failed: the next one is used from now on. Nothing if it is not the current.
+  // The endpoint of `pick` failed: the next one is used from now on. Nothing if it is not the
+  // current.
   void MoveOn(const Pick& pick);
 
-  // Runs `attempt` until it succeeds, fails for good or the limits end it; moves on between attempts when
-  // an endpoint does not answer. The context carries deadline and cancellation.
+  // Runs `attempt` until it succeeds, fails for good or the limits end it; moves on between
+  // attempts when an endpoint does not answer. The context carries deadline and cancellation.
   Status Call(const CallLimits& limits,
               const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&,
                                                grpc::ClientContext&)>& attempt);
 
-  // Calls `moved` (must not block, must not call back) whenever another endpoint becomes the current one,
-  // until the returned subscription is destroyed.
+  // Calls `moved` (must not block, must not call back) whenever another endpoint becomes the
+  // current one, until the returned subscription is destroyed.
   class Subscription;
   std::unique_ptr<Subscription> OnMove(std::function<void()> moved);
 
@@ -74,8 +75,8 @@ class EtcdConnection::Subscription {
   const std::list<std::function<void()>>::iterator place_;
 };
 
-// Waits between attempts: doubles from 20 ms to 500 ms, with jitter so that the workers of a cluster do
-// not return to a recovered etcd in step.
+// Waits between attempts: doubles from 20 ms to 500 ms, with jitter so that the workers of a
+// cluster do not return to a recovered etcd in step.
 class EtcdBackoff {
  public:
   // False: stopped, or the deadline came first.

@@ -19,11 +19,13 @@ bool IsHostName(std::string_view name) {
   return !name.empty() && name.size() <= kHostNameSizeMax && name.front() != '-' &&
          name.front() != '.' && std::all_of(name.begin(), name.end(), allowed) &&
          // "10.0.0" or "300.1.1.1" is a mistyped number, not a name.
-         !std::all_of(name.begin(), name.end(), [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
+         !std::all_of(name.begin(), name.end(),
+                      [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
 }
 
 Status Malformed(std::string_view text, std::string_view why) {
-  return errors::Invalid("etcd_address: bad endpoint '{}': {}; expected ip:port or name:port", text, why);
+  return errors::Invalid("etcd_address: bad endpoint '{}': {}; expected ip:port or name:port", text,
+                         why);
 }
 
 Result<EtcdEndpoint> ParseEndpoint(std::string_view text) {
@@ -34,7 +36,8 @@ Result<EtcdEndpoint> ParseEndpoint(std::string_view text) {
   const std::string_view port_text = text.substr(colon + 1);
   uint16_t port = 0;
   const auto [end, error] = std::from_chars(port_text.begin(), port_text.end(), port);
-  if (error != std::errc() || end != port_text.end() || port == 0) return Malformed(text, "bad port");
+  if (error != std::errc() || end != port_text.end() || port == 0)
+    return Malformed(text, "bad port");
 
   if (const auto numeric = SocketAddress::Parse(text); numeric.ok()) {
     const char* family = text.front() == '[' ? "ipv6:" : "ipv4:";

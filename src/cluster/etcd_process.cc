@@ -68,7 +68,8 @@ Result<std::unique_ptr<EtcdProcess>> EtcdProcess::Start() {
     std::string folder = (std::filesystem::temp_directory_path() / "etcd-XXXXXX").string();
     if (::mkdtemp(folder.data()) == nullptr) return errors::FromErrno(errno, folder);
     etcd->folder_ = folder;
-    ASSIGN_OR_RETURN(etcd->address_, FreeAddress());
+    ASSIGN_OR_RETURN(etcd->first_address_, FreeAddress());
+    etcd->address_ = etcd->first_address_;
     ASSIGN_OR_RETURN(etcd->peer_address_, FreeAddress());
     status = etcd->Launch();
     if (status.IsOk()) return etcd;
@@ -87,12 +88,12 @@ Status EtcdProcess::Launch() {
   const UniqueFd output(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!output.valid()) return errors::FromErrno(errno, log);
   const std::string client_url = "http://" + address_, peer_url = "http://" + peer_address_;
-  pid_ = Spawn({"etcd", "--name=one", "--data-dir=" + folder_ + "/data", "--unsafe-no-fsync",
-                "--heartbeat-interval=20", "--election-timeout=200",
-                "--listen-client-urls=" + client_url, "--advertise-client-urls=" + client_url,
-                "--listen-peer-urls=" + peer_url, "--initial-advertise-peer-urls=" + peer_url,
-                "--initial-cluster=one=" + peer_url},
-               output.get());
+  pid_ = Spawn(
+      {"etcd", "--name=one", "--data-dir=" + folder_ + "/data", "--unsafe-no-fsync",
+       "--heartbeat-interval=20", "--election-timeout=200", "--listen-client-urls=" + client_url,
+       "--advertise-client-urls=" + client_url, "--listen-peer-urls=" + peer_url,
+       "--initial-advertise-peer-urls=" + peer_url, "--initial-cluster=one=" + peer_url},
+      output.get());
   if (pid_ < 0) return errors::FromErrno(errno, "fork");
   const Status answered = AwaitAnswer();
   if (answered.IsOk()) return answered;
@@ -122,6 +123,13 @@ void EtcdProcess::Kill() {
 
 Status EtcdProcess::Restart() {
   Kill();
+  address_ = first_address_;
+  return Launch();
+}
+
+Status EtcdProcess::RestartElsewhere() {
+  Kill();
+  ASSIGN_OR_RETURN(address_, FreeAddress());
   return Launch();
 }
 

@@ -33,29 +33,32 @@ class EtcdStore final : public LeaseStore {
     etcdserverpb::LeaseGrantRequest request;
     request.set_ttl(ttl.count());
     etcdserverpb::LeaseGrantResponse response;
-    RETURN_IF_ERROR(connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
-      return etcdserverpb::Lease::NewStub(channel)->LeaseGrant(&context, request, &response);
-    }));
+    RETURN_IF_ERROR(
+        connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
+          return etcdserverpb::Lease::NewStub(channel)->LeaseGrant(&context, request, &response);
+        }));
     if (response.id() == kNoLease || response.ttl() <= 0) {
       return errors::StoreError("{} granted no lease: {}", name(), response.error());
     }
     return Lease{.id = response.id(), .ttl = std::chrono::seconds(response.ttl())};
   }
 
-  // One stream for one renewal: at one a second that costs nothing, and there is no broken stream to mend.
+  // One stream for one renewal: at one a second that costs nothing, and there is no broken stream
+  // to mend.
   Result<std::chrono::seconds> KeepAlive(LeaseId lease, CallLimits limits) override {
     etcdserverpb::LeaseKeepAliveRequest request;
     request.set_id(lease);
     etcdserverpb::LeaseKeepAliveResponse response;
-    RETURN_IF_ERROR(connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
-      const auto stream = etcdserverpb::Lease::NewStub(channel)->LeaseKeepAlive(&context);
-      const bool answered = stream->Write(request) && stream->Read(&response);
-      if (!answered) return stream->Finish();
-      stream->WritesDone();
-      context.TryCancel();  // etcd ends the stream only when we do
-      stream->Finish();
-      return grpc::Status::OK;
-    }));
+    RETURN_IF_ERROR(
+        connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
+          const auto stream = etcdserverpb::Lease::NewStub(channel)->LeaseKeepAlive(&context);
+          const bool answered = stream->Write(request) && stream->Read(&response);
+          if (!answered) return stream->Finish();
+          stream->WritesDone();
+          context.TryCancel();  // etcd ends the stream only when we do
+          stream->Finish();
+          return grpc::Status::OK;
+        }));
     if (response.ttl() <= 0) return errors::NotFound("{} has no lease {:x}", name(), lease);
     return std::chrono::seconds(response.ttl());
   }
@@ -74,9 +77,10 @@ class EtcdStore final : public LeaseStore {
     etcdserverpb::PutRequest request;
     FillPut(request, key, value, lease);
     etcdserverpb::PutResponse response;
-    RETURN_IF_ERROR(connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
-      return KV::NewStub(channel)->Put(&context, request, &response);
-    }));
+    RETURN_IF_ERROR(
+        connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
+          return KV::NewStub(channel)->Put(&context, request, &response);
+        }));
     return static_cast<uint64_t>(response.header().revision());
   }
 
@@ -91,16 +95,18 @@ class EtcdStore final : public LeaseStore {
     FillPut(*request.add_success()->mutable_request_put(), key, value, lease);
     request.add_failure()->mutable_request_range()->set_key(std::string(key));
     etcdserverpb::TxnResponse response;
-    RETURN_IF_ERROR(connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
-      return KV::NewStub(channel)->Txn(&context, request, &response);
-    }));
+    RETURN_IF_ERROR(
+        connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
+          return KV::NewStub(channel)->Txn(&context, request, &response);
+        }));
     if (response.succeeded()) {
       return StoreCreation{.created = true,
                            .entry = {std::string(key), std::string(value),
                                      static_cast<uint64_t>(response.header().revision()), lease}};
     }
     if (response.responses_size() != 1 || response.responses(0).response_range().kvs_size() != 1) {
-      return errors::StoreError("{} answered a transaction on {} without the key's value", name(), key);
+      return errors::StoreError("{} answered a transaction on {} without the key's value", name(),
+                                key);
     }
     StoreEntry entry = ToEntry(response.responses(0).response_range().kvs(0));
     // Under our own lease only we put: an earlier attempt of this call, whose answer was lost.
@@ -112,9 +118,10 @@ class EtcdStore final : public LeaseStore {
     etcdserverpb::DeleteRangeRequest request;
     request.set_key(std::string(key));
     etcdserverpb::DeleteRangeResponse response;
-    RETURN_IF_ERROR(connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
-      return KV::NewStub(channel)->DeleteRange(&context, request, &response);
-    }));
+    RETURN_IF_ERROR(
+        connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
+          return KV::NewStub(channel)->DeleteRange(&context, request, &response);
+        }));
     return response.deleted() > 0;
   }
 
@@ -125,9 +132,10 @@ class EtcdStore final : public LeaseStore {
     request.set_range_end(EtcdRangeEnd(prefix));
     request.set_revision(static_cast<int64_t>(at_revision));
     etcdserverpb::RangeResponse response;
-    RETURN_IF_ERROR(connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
-      return KV::NewStub(channel)->Range(&context, request, &response);
-    }));
+    RETURN_IF_ERROR(
+        connection_.Call(limits, [&](const ChannelPtr& channel, grpc::ClientContext& context) {
+          return KV::NewStub(channel)->Range(&context, request, &response);
+        }));
     StoreSnapshot snapshot;
     snapshot.revision =
         at_revision != 0 ? at_revision : static_cast<uint64_t>(response.header().revision());

@@ -6,12 +6,13 @@
 namespace datasystem::cluster {
 
 struct EtcdOptions {
-  // Comma list of `ip:port`, `[ip6]:port` or `name:port`, members of one etcd cluster. One is used at a
-  // time; when it does not answer, the next.
+  // Comma list of `ip:port`, `[ip6]:port` or `name:port`, members of one etcd cluster. One is used
+  // at a time; when it does not answer, the next.
   std::string endpoints;
 };
 
-// Does not wait for a connection: the first call finds out. kInvalid names the endpoint that is malformed.
+// Does not wait for a connection: the first call finds out. kInvalid names the endpoint that is
+// malformed.
 Result<std::unique_ptr<LeaseStore>> ConnectEtcd(EtcdOptions options);
 
 }  // namespace datasystem::cluster

@@ -77,14 +77,16 @@ TEST(EtcdStore, SaysWhyAnUnreachableEtcdCannotBeReached) {
   const Status status = store->Grant(60s, In(300ms)).status();
   EXPECT_LT(Clock::Steady().Now() - begin, 2s);
   EXPECT_EQ(status.GetCode(), K_KVSTORE_ERROR);
-  EXPECT_EQ(status.GetMsg(), "cannot reach etcd at " + refusing.address() +
-                                 " within 300 ms: connection refused; is it running, is etcd_address "
-                                 "right?");
+  EXPECT_EQ(status.GetMsg(),
+            "cannot reach etcd at " + refusing.address() +
+                " within 300 ms: connection refused; is it running, is etcd_address "
+                "right?");
 }
 
 TEST(EtcdStore, NamesTheCauseOfEachEndpoint) {
   const Port refusing(Port::kRefusing), silent(Port::kSilent);
-  const auto store = ConnectEtcd({.endpoints = refusing.address() + "," + silent.address()}).value();
+  const auto store =
+      ConnectEtcd({.endpoints = refusing.address() + "," + silent.address()}).value();
   const std::string message = store->Grant(60s, In(300ms)).status().GetMsg();
   EXPECT_THAT(message, HasSubstr(refusing.address() + ": connection refused"));
   EXPECT_THAT(message, HasSubstr(silent.address() + ": no answer"));
@@ -131,7 +133,8 @@ TEST(EtcdStore, AWatchFollowsToTheEndpointThatAnswers) {
   const auto store = ConnectEtcd({.endpoints = silent.address() + "," + etcd->address()}).value();
   std::atomic<int> changes = 0;
   const auto watch = store->WatchPrefix(
-      "/a", 1, {.on_changes = [&](const auto& seen) { changes += seen.size(); }, .on_compacted = [] {}});
+      "/a", 1,
+      {.on_changes = [&](const auto& seen) { changes += seen.size(); }, .on_compacted = [] {}});
   EXPECT_TRUE(store->Put("/a", "1", kNoLease, In(2s)).ok());
   EXPECT_TRUE(Eventually(10s, [&] { return changes == 1; }));
 }

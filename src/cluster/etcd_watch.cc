@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "etcd.grpc.pb.h"
@@ -11,7 +12,8 @@ namespace {
 
 class EtcdWatch final : public Watch {
  public:
-  EtcdWatch(EtcdConnection& connection, std::string prefix, uint64_t from_revision, WatchEvents events)
+  EtcdWatch(EtcdConnection& connection, std::string prefix, uint64_t from_revision,
+            WatchEvents events)
       : connection_(connection),
         prefix_(std::move(prefix)),
         events_(std::move(events)),
@@ -77,6 +79,8 @@ Status EtcdWatch::ReadStream(const EtcdConnection::Pick& pick, std::stop_token s
   grpc::ClientContext context;
   // A member that is cut off from the leader ends the stream instead of going silent.
   context.AddMetadata("hasleader", "true");
+  // Until etcd is back; OnMove ends the wait when another endpoint is.
+  context.set_wait_for_ready(true);
   {
     const std::lock_guard lock(mutex_);
     context_ = &context;
@@ -89,7 +93,10 @@ Status EtcdWatch::ReadStream(const EtcdConnection::Pick& pick, std::stop_token s
   etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
   create.set_key(prefix_);
   create.set_range_end(EtcdRangeEnd(prefix_));
-  create.set_start_revision(static_cast<int64_t>(next_revision_));
+  // One earlier than what is wanted (HandOver drops it): many releases of etcd, when compacted to
+  // just the revision of a deletion, drop that deletion and do not call it compacted (etcd issue
+  // 18089).
+  create.set_start_revision(static_cast<int64_t>(std::max<uint64_t>(next_revision_ - 1, 1)));
   create.set_progress_notify(true);
 
   std::string refused;
@@ -132,7 +139,8 @@ void EtcdWatch::HandOver(const etcdserverpb::WatchResponse& response) {
     next_revision_ = changes.back().entry.mod_revision + 1;
     events_.on_changes(changes);
   } else if (!response.created() && response.events().empty()) {
-    // A progress notice: nothing of ours up to there. Without it a quiet prefix would look compacted.
+    // A progress notice: nothing of ours up to there. Without it a quiet prefix would look
+    // compacted.
     next_revision_ = std::max<uint64_t>(next_revision_, response.header().revision() + 1);
   }
 }
@@ -147,9 +155,10 @@ std::string EtcdRangeEnd(std::string_view prefix) {
   return end;
 }
 
-std::unique_ptr<Watch> WatchEtcd(EtcdConnection& connection, std::string prefix, uint64_t from_revision,
-                                 WatchEvents events) {
-  return std::make_unique<EtcdWatch>(connection, std::move(prefix), from_revision, std::move(events));
+std::unique_ptr<Watch> WatchEtcd(EtcdConnection& connection, std::string prefix,
+                                 uint64_t from_revision, WatchEvents events) {
+  return std::make_unique<EtcdWatch>(connection, std::move(prefix), from_revision,
+                                     std::move(events));
 }
 
 }  // namespace datasystem::cluster

@@ -1,14 +1,18 @@
-// Each member owns kTokens points of the 64-bit circle. Its share then varies by 1/sqrt(kTokens), 2.2 %.
-// Measured over 100 random clusters: with 2048 tokens no worker of 16 was off by more than 7 % and a
-// joiner never took more than 1.065/(N+1); 1024 tokens gave 10.7 % and 1.086, 512 gave 13 % and 1.12.
+// Each member owns kTokens points of the 64-bit circle. Its share then varies by
+// 1/sqrt(kTokens), 2.2 %. Measured over 100 random clusters: with 2048 tokens no worker of 16 was
+// off by more than 7 % and a joiner never took more than 1.065/(N+1); 1024 tokens gave 10.7 %
+// and 1.086, 512 gave 13 % and 1.12.
 //
-// Hashes are uniform, so tokens are sorted by a counting sort over about half as many buckets as tokens,
-// and the buckets' bounds then serve look-ups: O(tokens) to build, O(1) to look up.
+// Hashes are uniform, so an index of the first token of each of about half as many equal buckets as
+// there are tokens makes a look-up a step or two instead of a binary search: 0.1 us instead of 0.5
+// with 1,000 workers. (Sorting by these buckets was tried: its scattered writes cost twice as much
+// as std::sort.)
 #include "cluster/hash_ring.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -34,31 +38,25 @@ HashRing::HashRing(std::vector<std::string> addresses) : addresses_(std::move(ad
   if (addresses_.empty()) return;
 
   const size_t token_count = addresses_.size() * kTokens;
-  const int bucket_bits = std::bit_width(token_count) - 1;
-  bucket_shift_ = 64 - bucket_bits;
-  bucket_start_.assign((size_t{1} << bucket_bits) + 1, 0);
-
-  std::vector<Token> unsorted;
-  unsorted.reserve(token_count);
+  tokens_.reserve(token_count);
   for (uint32_t member = 0; member < addresses_.size(); ++member) {
     const uint64_t address_hash = HashKey(addresses_[member]);
     for (uint32_t number = 0; number < kTokens; ++number) {
-      unsorted.push_back({TokenEnd(address_hash, number), member});
-      ++bucket_start_[BucketOf(unsorted.back().end) + 1];
+      tokens_.push_back({TokenEnd(address_hash, number), member});
     }
   }
-  for (size_t bucket = 1; bucket < bucket_start_.size(); ++bucket) {
-    bucket_start_[bucket] += bucket_start_[bucket - 1];
-  }
-  tokens_.resize(token_count);
-  std::vector<uint32_t> next(bucket_start_.begin(), bucket_start_.end() - 1);
-  for (const Token& token : unsorted) tokens_[next[BucketOf(token.end)]++] = token;
-  for (size_t bucket = 0; bucket + 1 < bucket_start_.size(); ++bucket) {
-    // Two members may share a point of the circle: the smaller address has it, on every worker.
-    std::sort(tokens_.begin() + bucket_start_[bucket], tokens_.begin() + bucket_start_[bucket + 1],
-              [](const Token& a, const Token& b) {
-                return a.end != b.end ? a.end < b.end : a.member < b.member;
-              });
+  // Two members may share a point of the circle: the smaller address has it, on every worker.
+  std::sort(tokens_.begin(), tokens_.end(), [](const Token& a, const Token& b) {
+    return a.end != b.end ? a.end < b.end : a.member < b.member;
+  });
+
+  const int bucket_bits = std::bit_width(token_count) - 1;
+  bucket_shift_ = 64 - bucket_bits;
+  bucket_start_.reserve(size_t{1} << bucket_bits);
+  uint32_t token = 0;
+  for (uint64_t bucket = 0; bucket >> bucket_bits == 0; ++bucket) {
+    while (token < token_count && BucketOf(tokens_[token].end) < bucket) ++token;
+    bucket_start_.push_back(token);
   }
 }
 

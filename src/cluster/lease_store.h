@@ -1,13 +1,13 @@
-// The cluster store: a small, strongly consistent key-value store with revisions, leases and watches.
-// etcd (ConnectEtcd), or the embedded one of a single node (CreateEmbeddedStore).
+// The cluster store: a small, strongly consistent key-value store with revisions, leases and
+// watches. etcd (ConnectEtcd), or the embedded one of a single node (CreateEmbeddedStore).
 //
-// Every change gives the store a new, larger revision. A lease is a promise with an end: keys put under it
-// are deleted, as one change, when it is revoked or not kept alive for its TTL.
+// Every change gives the store a new, larger revision. A lease is a promise with an end: keys put
+// under it are deleted, as one change, when it is revoked or not kept alive for its TTL.
 //
-// Errors of all calls: kInterrupted once `limits.stop` is requested; kKvStoreError when the store cannot
-// be reached before the deadline or refuses, with endpoint, cause and remedy. Others are named below.
-// A call that failed may still have taken effect.
-// Threads: all calls from any thread; they block until the deadline at most.
+// Errors of all calls: kInterrupted once `limits.stop` is requested; kKvStoreError when the store
+// cannot be reached before the deadline or refuses, with endpoint, cause and remedy. Others are
+// named below. A call that failed may still have taken effect. Threads: all calls from any thread;
+// they block until the deadline at most.
 #pragma once
 
 #include <chrono>
@@ -64,8 +64,8 @@ struct WatchEvents {
   std::function<void(const std::vector<StoreChange>&)> on_changes;
   // The changes since the last call are no longer kept. The watch has ended; read, then watch anew.
   std::function<void()> on_compacted;
-  // OK: watching (the first time too). An error: connection lost, once an outage; it is restored without
-  // a gap by itself. Optional.
+  // OK: watching (the first time too). An error: connection lost, once an outage; it is restored
+  // without a gap by itself. Optional.
   std::function<void(Status)> on_connection;
 };
 
@@ -100,8 +100,8 @@ class LeaseStore {
   // kOutOfRange: that revision is no longer kept, or still to come.
   virtual Result<StoreSnapshot> RangePrefix(std::string_view prefix, uint64_t at_revision,
                                             CallLimits limits) = 0;
-  // Reports changes of keys that start with `prefix` (not empty), from `from_revision` (at least 1) on.
-  // Never blocks. The store must outlive the watch.
+  // Reports changes of keys that start with `prefix` (not empty), from `from_revision` (at least 1)
+  // on. Never blocks. The store must outlive the watch.
   virtual std::unique_ptr<Watch> WatchPrefix(std::string prefix, uint64_t from_revision,
                                              WatchEvents events) = 0;
 };

@@ -63,7 +63,8 @@ class Recorder {
                 [this](const std::vector<StoreChange>& changes) {
                   const std::lock_guard lock(mutex_);
                   for (const StoreChange& change : changes) {
-                    texts_.push_back((change.deleted ? "-" : "+") + change.entry.key + change.entry.value);
+                    texts_.push_back((change.deleted ? "-" : "+") + change.entry.key +
+                                     change.entry.value);
                     revisions_.push_back(change.entry.mod_revision);
                   }
                 },
@@ -115,9 +116,9 @@ class LeaseStoreContract : public testing::TestWithParam<std::string> {
   LeaseId Grant() { return store().Grant(60s, Soon()).value().id; }
   LeaseStore& store() { return backend_->store(); }
 
-  std::unique_ptr<Backend> backend_ = GetParam() == "etcd"
-                                          ? std::unique_ptr<Backend>(std::make_unique<EtcdBackend>())
-                                          : std::make_unique<EmbeddedBackend>();
+  std::unique_ptr<Backend> backend_ =
+      GetParam() == "etcd" ? std::unique_ptr<Backend>(std::make_unique<EtcdBackend>())
+                           : std::make_unique<EmbeddedBackend>();
 };
 
 TEST_P(LeaseStoreContract, ReadsAPrefixNowAndAsItWas) {

@@ -6,11 +6,11 @@
 //
 // What is new is state, not a queue: a slow owner gets the newest view, and nothing can pile up.
 //
-// Epochs: after a registration or a re-registration at revision R the members are read as they were at R,
-// and watched from R+1. So the view at epoch E is the content of the prefix at revision E for everyone,
-// deletions included; reading "now" would give a view whose last change may be a deletion that nothing
-// dates. When the store has compacted what a broken watch would need, putting the own registration again
-// makes such a revision.
+// Epochs: after a registration or a re-registration at revision R the members are read as they were
+// at R, and watched from R+1. So the view at epoch E is the content of the prefix at revision E for
+// everyone, deletions included; reading "now" would give a view whose last change may be a deletion
+// that nothing dates. When the store has compacted what a broken watch would need, putting the own
+// registration again makes such a revision.
 #include "cluster/membership.h"
 
 #include <condition_variable>
@@ -40,7 +40,9 @@ constexpr milliseconds kLeaveTimeoutUnreachable{50};
 
 TimePoint Now() { return Clock::Steady().Now(); }
 
-int64_t ToMs(Duration duration) { return std::chrono::duration_cast<milliseconds>(duration).count(); }
+int64_t ToMs(Duration duration) {
+  return std::chrono::duration_cast<milliseconds>(duration).count();
+}
 
 TimePoint ValidUntil(TimePoint sent, seconds ttl) {
   return sent + ttl - std::max<milliseconds>(milliseconds(ttl) / kMarginDivisor, kMarginMin);
@@ -56,7 +58,8 @@ Status Check(const MembershipOptions& options) {
         options.renew_interval.count(), options.lease_ttl.count());
   }
   if (options.store_timeout <= milliseconds(0)) {
-    return errors::Invalid("membership: the store's timeout is {} ms", options.store_timeout.count());
+    return errors::Invalid("membership: the store's timeout is {} ms",
+                           options.store_timeout.count());
   }
   return Status::OK();
 }
@@ -238,8 +241,8 @@ Status LeasedMembership::PublishAndRead(const CallLimits& limits) {
       const std::lock_guard lock(mutex_);
       if (revision <= roster_.epoch()) {
         return errors::Runtime(
-            "{} is at revision {} but was at {}: it lost its data; restart this worker", store_.name(),
-            revision, roster_.epoch());
+            "{} is at revision {} but was at {}: it lost its data; restart this worker",
+            store_.name(), revision, roster_.epoch());
       }
       complaints = roster_.Reset(*snapshot);
       registered_ = true;
@@ -267,7 +270,9 @@ void LeasedMembership::Watch(uint64_t from_revision) {
     watch_down_since_.reset();
   }
   WatchEvents events;
-  events.on_changes = [this, life](const std::vector<StoreChange>& changes) { OnChanges(life, changes); };
+  events.on_changes = [this, life](const std::vector<StoreChange>& changes) {
+    OnChanges(life, changes);
+  };
   events.on_compacted = [this] {
     const std::lock_guard lock(mutex_);
     compacted_ = true;
@@ -300,9 +305,10 @@ void LeasedMembership::Renew() {
                                       store_.name()));
     }
   } else if (ttl.status().GetCode() == K_NOT_FOUND) {
-    Lost(errors::StoreError("{} ended the lease of this worker: it was not renewed within {} s, or "
-                            "somebody revoked it",
-                            store_.name(), registration_.lease.ttl.count()));
+    Lost(
+        errors::StoreError("{} ended the lease of this worker: it was not renewed within {} s, or "
+                           "somebody revoked it",
+                           store_.name(), registration_.lease.ttl.count()));
   } else if (ttl.status().GetCode() != K_INTERRUPTED) {
     OutageBegins(ttl.status());
   }
@@ -317,7 +323,8 @@ Status LeasedMembership::ReadAnew() {
     if (entry.key == registration_.key) own = &entry;
   }
   if (own == nullptr) {
-    Lost(errors::StoreError("the registration of this worker was removed key={}", registration_.key));
+    Lost(errors::StoreError("the registration of this worker was removed key={}",
+                            registration_.key));
     return Status::OK();
   }
   if (own->lease != registration_.lease.id) {
@@ -338,14 +345,15 @@ void LeasedMembership::OnChanges(uint64_t life, const std::vector<StoreChange>& 
     for (const StoreChange& change : changes) {
       if (change.entry.key != own_key_) continue;
       if (change.deleted) {
-        LostLocked(errors::StoreError(
-            "the registration of this worker was removed: its lease ended, or somebody deleted it key={}",
-            own_key_));
+        LostLocked(
+            errors::StoreError("the registration of this worker was removed: its lease ended, or "
+                               "somebody deleted it key={}",
+                               own_key_));
       } else if (change.entry.lease != own_lease_) {
-        LostLocked(errors::Make(
-            K_DUPLICATED,
-            "another worker registered the address of this one; give each its own worker_address key={}",
-            own_key_));
+        LostLocked(errors::Make(K_DUPLICATED,
+                                "another worker registered the address of this one; give each its "
+                                "own worker_address key={}",
+                                own_key_));
       }
     }
     changed_.notify_all();
@@ -388,7 +396,8 @@ void LeasedMembership::OutageBegins(const Status& cause) {
     valid_until = valid_until_;
   }
   LOG_WARNING(
-      "cluster store is unreachable: no joins or leaves are seen, and this worker stops serving unless "
+      "cluster store is unreachable: no joins or leaves are seen, and this worker stops serving "
+      "unless "
       "it is back in time serves_for_ms={} cause='{}'",
       std::max<int64_t>(0, ToMs(valid_until - Now())), cause.GetMsg());
 }
@@ -402,7 +411,8 @@ void LeasedMembership::OutageEnds() {
 void LeasedMembership::RunEvents() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || tell_lost_ || tell_valid_until_ || tell_view_; });
+    changed_.wait(lock,
+                  [this] { return stopping_ || tell_lost_ || tell_valid_until_ || tell_view_; });
     if (stopping_) {
       ++told_;
       changed_.notify_all();
@@ -442,8 +452,8 @@ Status LeasedMembership::Leave() {
       suspect = store_suspect_;
     }
     if (!registered) return;
-    const milliseconds timeout = suspect ? kLeaveTimeoutUnreachable
-                                         : std::min(options_.store_timeout, kLeaveTimeoutMax);
+    const milliseconds timeout =
+        suspect ? kLeaveTimeoutUnreachable : std::min(options_.store_timeout, kLeaveTimeoutMax);
     // Only the lease: a plain deletion could hit the registration of who took the address over.
     const Status revoked = store_.Revoke(registration_.lease.id, {Now() + timeout, {}});
     if (revoked.GetCode() != K_NOT_FOUND) left_ = revoked;
@@ -454,7 +464,8 @@ Status LeasedMembership::Leave() {
 }  // namespace
 
 Result<std::unique_ptr<Membership>> Membership::Join(LeaseStore& store, Member self,
-                                                     MembershipOptions options, MembershipEvents events) {
+                                                     MembershipOptions options,
+                                                     MembershipEvents events) {
   RETURN_IF_ERROR(Check(options));
   auto membership =
       std::make_unique<LeasedMembership>(store, std::move(options), std::move(events));

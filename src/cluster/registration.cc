@@ -17,6 +17,7 @@ constexpr size_t kEndpointSizeMax = 16 << 10;
 constexpr size_t kVersionSizeMax = 64;
 constexpr size_t kTextSizeMax = 2 * kEndpointSizeMax + 4096;
 
+constexpr size_t kIncarnationDigits = 16;
 constexpr char kDigits[] = "0123456789abcdef";
 
 std::string ToHex(std::string_view bytes) {
@@ -116,7 +117,9 @@ Result<Member> DecodeRegistration(std::string_view address, std::string_view tex
   if (!GetString(object, "incarnation", incarnation)) return errors::Invalid("no incarnation");
   const char* end = incarnation.data() + incarnation.size();
   const auto [stopped, error] = std::from_chars(incarnation.data(), end, member.incarnation, 16);
-  if (error != std::errc() || stopped != end) return errors::Invalid("bad incarnation");
+  if (error != std::errc() || stopped != end || incarnation.size() != kIncarnationDigits) {
+    return errors::Invalid("bad incarnation: not {} hexadecimal digits", kIncarnationDigits);
+  }
   const auto protocol = object.find("protocol");
   if (protocol == object.end() || !protocol->is_array() || protocol->size() != 2 ||
       !GetUint32((*protocol)[0], member.protocol_min) ||

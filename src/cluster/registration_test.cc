@@ -94,7 +94,8 @@ StoreEntry Entry(const std::string& address, uint64_t revision, std::string valu
 TEST(Roster, FollowsJoinsReplacementsAndLeaves) {
   Roster roster("/w/");
   const Member a = Worker("10.0.0.1:1"), b = Worker("10.0.0.2:1"), b2 = Worker("10.0.0.2:1", 8);
-  EXPECT_THAT(roster.Reset({.entries = {Entry(a.address, 5, Encoded(a))}, .revision = 9}), IsEmpty());
+  EXPECT_THAT(roster.Reset({.entries = {Entry(a.address, 5, Encoded(a))}, .revision = 9}),
+              IsEmpty());
   EXPECT_EQ(roster.ToView().epoch, 9);
   EXPECT_THAT(roster.Apply({{.entry = Entry(b.address, 10, Encoded(b))},
                             {.entry = Entry(b.address, 12, Encoded(b2))}}),
@@ -115,7 +116,8 @@ TEST(Roster, ComplainsOnceAboutAMalformedEntryAndStillCountsItsRevision) {
   EXPECT_THAT(roster.Reset(snapshot), IsEmpty());
   EXPECT_THAT(roster.ToView().members, ElementsAre(a));
   // What was good and becomes junk is no member any more.
-  EXPECT_THAT(roster.Apply({{.entry = Entry(a.address, 8, "{}")}}), ElementsAre(HasSubstr(a.address)));
+  EXPECT_THAT(roster.Apply({{.entry = Entry(a.address, 8, "{}")}}),
+              ElementsAre(HasSubstr(a.address)));
   EXPECT_THAT(roster.ToView().members, IsEmpty());
   EXPECT_EQ(roster.ToView().epoch, 8);
 }

@@ -1,8 +1,7 @@
 // The members as the entries under the registrations' prefix say, brought forward change by change.
 //
-// Entries that are no registrations are left out, each with one complaint for the log; a change of theirs
-// still is a change of the epoch, so that all workers agree about it.
-// Threads: none.
+// Entries that are no registrations are left out, each with one complaint for the log; a change of
+// theirs still is a change of the epoch, so that all workers agree about it. Threads: none.
 #pragma once
 
 #include <map>

@@ -19,8 +19,8 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
-// Two workers with the same epoch have the same members: the epoch is the cluster store's revision of the
-// last change of any registration.
+// Two workers with the same epoch have the same members: the epoch is the cluster store's revision
+// of the last change of any registration.
 struct View {
   uint64_t epoch = 0;
   std::vector<Member> members;  // sorted by address
