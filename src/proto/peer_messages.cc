@@ -16,6 +16,8 @@ constexpr uint32_t Tag(uint32_t field, pbf_wire_type type) {
 constexpr uint32_t Number(uint32_t field) { return Tag(field, pbf_wire_type::varint); }
 constexpr uint32_t Bytes(uint32_t field) { return Tag(field, pbf_wire_type::length_delimited); }
 
+// Booleans are read as numbers: get_bool looks at the first byte of a varint only.
+
 // Runs `read(reader, out)` for each field; it returns false for a field that it does not know.
 // A known field number with another wire type is unknown too, and skipped.
 template <typename Message, typename ReadField>
@@ -39,7 +41,7 @@ PeerEntry DecodeEntry(pbf_reader reader) {
       case Bytes(1): entry.key = reader.get_string(); break;
       case Number(2): entry.version = reader.get_uint64(); break;
       case Number(3): entry.size = reader.get_uint64(); break;
-      case Number(4): entry.primary = reader.get_bool(); break;
+      case Number(4): entry.primary = reader.get_uint64() != 0; break;
       case Number(5): entry.ttl_remaining_ms = reader.get_uint64(); break;
       default: reader.skip();
     }
@@ -66,7 +68,7 @@ Result<PeerGet> PeerGet::Decode(std::string_view body) {
       case Number(1): out.epoch = reader.get_uint64(); return true;
       case Bytes(2): out.key = reader.get_string(); return true;
       case Number(3): out.wait_ms = reader.get_uint32(); return true;
-      case Number(4): out.keep_copy = reader.get_bool(); return true;
+      case Number(4): out.keep_copy = reader.get_uint64() != 0; return true;
       case Number(5): out.timeout_ms = reader.get_uint32(); return true;
       default: return false;
     }
@@ -91,7 +93,7 @@ Result<PeerFetch> PeerFetch::Decode(std::string_view body) {
       case Bytes(2): out.key = reader.get_string(); return true;
       case Number(3): out.version = reader.get_uint64(); return true;
       case Number(4): out.timeout_ms = reader.get_uint32(); return true;
-      case Number(5): out.keep_copy = reader.get_bool(); return true;
+      case Number(5): out.keep_copy = reader.get_uint64() != 0; return true;
       default: return false;
     }
   });
@@ -113,8 +115,8 @@ Result<PeerGetAnswer> PeerGetAnswer::Decode(std::string_view body) {
     switch (reader.tag_and_type()) {
       case Number(1): out.version = reader.get_uint64(); return true;
       case Number(2): out.ttl_remaining_ms = reader.get_uint64(); return true;
-      case Number(3): out.listed = reader.get_bool(); return true;
-      case Number(4): out.yours = reader.get_bool(); return true;
+      case Number(3): out.listed = reader.get_uint64() != 0; return true;
+      case Number(4): out.yours = reader.get_uint64() != 0; return true;
       default: return false;
     }
   });
@@ -138,7 +140,7 @@ Result<PeerUpdate> PeerUpdate::Decode(std::string_view body) {
       case Number(1): out.epoch = reader.get_uint64(); return true;
       case Bytes(2): out.key = reader.get_string(); return true;
       case Number(3): out.size = reader.get_uint64(); return true;
-      case Number(4): out.only_if_absent = reader.get_bool(); return true;
+      case Number(4): out.only_if_absent = reader.get_uint64() != 0; return true;
       case Number(5): out.ttl_ms = reader.get_uint64(); return true;
       case Number(6): out.timeout_ms = reader.get_uint32(); return true;
       default: return false;
@@ -212,7 +214,7 @@ Result<PeerDeleteAnswer> PeerDeleteAnswer::Decode(std::string_view body) {
   return DecodeFields<PeerDeleteAnswer>(body, "peer delete answer",
                                         [](pbf_reader& reader, PeerDeleteAnswer& out) {
     if (reader.tag_and_type() != Number(1)) return false;
-    out.existed = reader.get_bool();
+    out.existed = reader.get_uint64() != 0;
     return true;
   });
 }
@@ -250,7 +252,7 @@ Result<PeerExistAnswer> PeerExistAnswer::Decode(std::string_view body) {
       case Bytes(1):
         for (const bool exists : reader.get_packed_bool()) out.exists.push_back(exists);
         return true;
-      case Number(1): out.exists.push_back(reader.get_bool()); return true;
+      case Number(1): out.exists.push_back(reader.get_uint64() != 0); return true;
       default: return false;
     }
   });

@@ -27,6 +27,13 @@ proto::Location ToWire(const shm::Location& location) {
   return {location.segment, location.offset, location.size};
 }
 
+void DropBuffer(ClientSession& session, uint64_t id) {
+  const auto buffer = session.buffers.find(id);
+  if (buffer == session.buffers.end()) return;
+  session.buffer_bytes -= buffer->second.size();
+  session.buffers.erase(buffer);
+}
+
 }  // namespace
 
 ClientService::ClientService(asio::io_context& context, const Clock& clock, shm::CacheMemory& memory,
@@ -175,12 +182,7 @@ asio::awaitable<Status> ClientService::Dispatch(Connection connection, Session s
     case SessionMessage::kAbandon: {
       auto abandon = proto::AbandonRequest::Decode(frame.body);
       if (!abandon.ok()) co_return abandon.status();
-      for (const uint64_t id : abandon->buffer_ids) {
-        const auto buffer = session->buffers.find(id);
-        if (buffer == session->buffers.end()) continue;
-        session->buffer_bytes -= buffer->second.size();
-        session->buffers.erase(buffer);
-      }
+      for (const uint64_t id : abandon->buffer_ids) DropBuffer(*session, id);
       co_return Status::OK();
     }
     case SessionMessage::kRelease: {
@@ -206,14 +208,14 @@ asio::awaitable<Status> ClientService::Dispatch(Connection connection, Session s
 }
 
 Result<SetOptions> ClientService::CheckSetParam(const proto::SetParam& param) const {
-  if (param.write_mode > static_cast<uint32_t>(WriteMode::NONE_L2_CACHE_EVICT)) {
+  if (param.write_mode > static_cast<uint32_t>(WriteMode::WRITE_BACK_L2_CACHE_EVICT)) {
     return errors::Invalid("unknown write mode {}", param.write_mode);
   }
   if (param.existence > static_cast<uint32_t>(ExistenceOpt::NX)) {
     return errors::Invalid("unknown existence option {}", param.existence);
   }
   SetOptions options;
-  options.evictable = param.write_mode == static_cast<uint32_t>(WriteMode::NONE_L2_CACHE_EVICT);
+  options.evictable = param.write_mode >= static_cast<uint32_t>(WriteMode::NONE_L2_CACHE_EVICT);
   options.only_if_absent = param.existence == static_cast<uint32_t>(ExistenceOpt::NX);
   options.ttl_ms = uint64_t{param.ttl_second} * 1000;
   return options;
@@ -271,8 +273,11 @@ asio::awaitable<Status> ClientService::HandleCreate(Connection connection, Sessi
     }
   }
   std::string body = reply.Encode();
-  co_return co_await connection->Write(Type(SessionMessage::kCreateReply), frame.header.request_id,
-                                       std::move(body), {});
+  Status sent = co_await connection->Write(Type(SessionMessage::kCreateReply), frame.header.request_id,
+                                           std::move(body), {});
+  // A client that never learns of the buffer cannot give it back.
+  if (sent.IsError()) DropBuffer(*session, reply.buffer_id);
+  co_return sent;
 }
 
 asio::awaitable<Status> ClientService::HandlePublish(Connection connection, Session session,
@@ -356,8 +361,13 @@ asio::awaitable<Status> ClientService::HandleGet(Connection connection, Session 
     }
   }
   std::string body = reply.Encode();
-  co_return co_await connection->Write(Type(SessionMessage::kGetReply), frame.header.request_id,
-                                       std::move(body), std::move(payload));
+  Status sent = co_await connection->Write(Type(SessionMessage::kGetReply), frame.header.request_id,
+                                           std::move(body), std::move(payload));
+  if (sent.IsError()) {
+    // The client does not know of these pins, and other connections may keep its session alive.
+    for (const proto::GetItem& item : reply.items) session->pins.erase(item.pin_id);
+  }
+  co_return sent;
 }
 
 asio::awaitable<Status> ClientService::HandleDelete(Connection connection, Session,
