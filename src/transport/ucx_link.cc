@@ -82,6 +82,7 @@ Status UcxLink::Open() {
   const ucs_status_t status = ucp_ep_create(shared_.worker, &params, &endpoint_);
   if (status != UCS_OK) {
     endpoint_ = nullptr;
+    NoteFailedConnect();
     return errors::Unavailable("{} {}", ucs_status_string(status), complaints.text());
   }
   ++life_;
@@ -89,6 +90,13 @@ Status UcxLink::Open() {
   last_progress_ = now;
   WatchConnecting();
   return Status::OK();
+}
+
+// Also because UCX 1.13 loses a descriptor with each connection that is refused at once.
+void UcxLink::NoteFailedConnect() {
+  // The first retry is free: the other side may just have started.
+  const auto wait = std::chrono::milliseconds(10) * (1 << std::min(failed_connects_, 6U));
+  if (failed_connects_++ > 0) retry_at_ = shared_.clock->Now() + std::min<Duration>(wait, kRetryAfterMax);
 }
 
 void UcxLink::WatchConnecting() {
@@ -219,11 +227,7 @@ void UcxLink::Finish(SendOp* op, ucs_status_t status) {
 
 void UcxLink::Close(const Status& why) {
   if (endpoint_ == nullptr) return;
-  if (!connected_) {
-    // The first retry is free: the other side may just have started.
-    const auto wait = std::chrono::milliseconds(10) * (1 << std::min(failed_connects_, 6U));
-    if (failed_connects_++ > 0) retry_at_ = shared_.clock->Now() + std::min<Duration>(wait, kRetryAfterMax);
-  }
+  if (!connected_) NoteFailedConnect();
   ucp_ep_h endpoint = std::exchange(endpoint_, nullptr);
   ++life_;
   broken_ = UCS_OK;

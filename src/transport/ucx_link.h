@@ -75,6 +75,7 @@ class UcxLink : public std::enable_shared_from_this<UcxLink> {
   void Finish(SendOp* op, ucs_status_t status);
   bool HasRoomFor(size_t bytes) const;
   void WatchConnecting();
+  void NoteFailedConnect();
   static void OnError(void* link, ucp_ep_h endpoint, ucs_status_t status);
   static void OnSent(void* request, ucs_status_t status, void* op);
   static void OnFlushed(void* request, ucs_status_t status, void* flush);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <random>
 #include <set>
@@ -185,6 +186,23 @@ TEST_F(UcxTransportTest, ConnectingToADeadProcessFailsFast) {
   const TimePoint start = cluster_.Now();
   EXPECT_EQ(Echo().status().GetCode(), K_RPC_UNAVAILABLE);
   EXPECT_LT(cluster_.Now() - start, 2s);
+}
+
+TEST_F(UcxTransportTest, ADeadProcessIsNotConnectedToByEveryCall) {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    return std::distance(begin(open), end(open));
+  };
+  auto process = StartPeer();
+  process->Signal(SIGKILL);
+  process->Wait();
+  EXPECT_EQ(Echo().status().GetCode(), K_RPC_UNAVAILABLE);
+  const auto before = descriptors();
+  const TimePoint start = cluster_.Now();
+  constexpr int kCalls = 500;
+  for (int i = 0; i < kCalls; ++i) EXPECT_EQ(Echo().status().GetCode(), K_RPC_UNAVAILABLE);
+  // UCX loses one with each attempt; after ten failures they are half a second apart.
+  EXPECT_LT(descriptors() - before, 15 + (cluster_.Now() - start) / 500ms);
 }
 
 TEST_F(UcxTransportTest, AStoppedPeerCostsNoMoreThanTheDeadlineAndWritesNothingLater) {
