@@ -1,8 +1,7 @@
 #include "base/event_loop.h"
 
 #include <asio/posix/stream_descriptor.hpp>
-
-#include "base/check.h"
+#include <utility>
 
 namespace datasystem {
 
@@ -29,6 +28,32 @@ struct EventLoop::Watched {
   std::shared_ptr<bool> waiting = std::make_shared<bool>(false);
 };
 
+namespace {
+
+// Spinning pays while the other side works on another core. On busy cores it keeps the other side from
+// running: every hop then takes the whole spin longer (measured at load 16 on 2 cores: round trips of 45 us
+// without, 85 us with 20 us of spin). So a spin that finds nothing halves the next, and one in kProbeEvery
+// sleeps is preceded by a full one, to notice when it would pay again.
+class SpinBudget {
+ public:
+  using Duration = std::chrono::nanoseconds;
+  explicit SpinBudget(Duration max) : max_(max), budget_(max) {}
+  Duration budget() const { return budget_; }
+  void Hit() { budget_ = max_; }
+  void Missed() {
+    budget_ = budget_ / 2 < std::chrono::microseconds(1) ? Duration(0) : budget_ / 2;
+    if (++misses_ % kProbeEvery == 0) budget_ = max_;
+  }
+
+ private:
+  static constexpr uint64_t kProbeEvery = 64;
+  const Duration max_;
+  Duration budget_;
+  uint64_t misses_ = 0;
+};
+
+}  // namespace
+
 EventLoop::EventLoop() : EventLoop(Options()) {}
 EventLoop::EventLoop(Options options) : options_(options) {}
 EventLoop::~EventLoop() = default;
@@ -42,26 +67,33 @@ void EventLoop::RemovePoller(Poller* poller) {
 }
 
 size_t EventLoop::PollOnce() {
-  size_t done = context_.poll();
+  // Pollers first: what woke us is mostly theirs, and looking for sockets costs a system call.
+  size_t done = 0;
   for (size_t i = 0; i < watched_.size(); ++i) done += watched_[i]->poller->Poll();
-  return done;
+  return done + context_.poll();
 }
 
 void EventLoop::Run() {
   thread_ = std::this_thread::get_id();
+  SpinBudget spin(options_.idle_spin);
+  bool idle = false;
   auto idle_since = std::chrono::steady_clock::now();
   while (!stop_.load(std::memory_order_acquire)) {
     if (PollOnce() > 0) {
+      if (std::exchange(idle, false)) spin.Hit();
       idle_since = std::chrono::steady_clock::now();
       continue;
     }
-    if (std::chrono::steady_clock::now() - idle_since < options_.idle_spin) continue;
+    idle = true;
+    if (std::chrono::steady_clock::now() - idle_since < spin.budget()) continue;
     bool may_sleep = true;
     for (auto& watched : watched_) {
       watched->Wait();
       may_sleep = watched->poller->PrepareToSleep() && may_sleep;
     }
     if (!may_sleep) continue;
+    spin.Missed();
+    idle = false;
     context_.run_one();
     idle_since = std::chrono::steady_clock::now();
   }

@@ -30,7 +30,7 @@ class Poller {
 class EventLoop {
  public:
   struct Options {
-    // How long an idle loop polls before it sleeps. Long spins starve peers on busy cores.
+    // How long an idle loop polls at most before it sleeps; less while that finds nothing.
     std::chrono::microseconds idle_spin{20};
   };
 

@@ -17,8 +17,8 @@ constexpr unsigned kActiveMessageId = 1;
 constexpr size_t kHeadMax = 16 << 10;
 // UCX adds headers of its own; its limit already counts them, this is for versions that do not.
 constexpr size_t kHeadMargin = 64;
-// How many times UCX may progress before Asio's handlers get their turn.
-constexpr int kProgressRounds = 64;
+// How many rounds of progress and reaction before Asio's handlers get their turn.
+constexpr int kProgressRounds = 16;
 constexpr Duration kStallCheckEvery = std::chrono::seconds(2);
 constexpr Duration kRefusalLogEvery = std::chrono::minutes(1);
 // Last answers may leave during this; then connections are cut.
@@ -286,9 +286,13 @@ size_t UcxTransport::ActOnNotes() {
 
 size_t UcxTransport::Poll() {
   size_t done = 0;
-  for (int round = 0; round < kProgressRounds && ucp_worker_progress(shared_.worker) > 0; ++round) ++done;
-  done += ActOnNotes();
-  done += messenger_.RunReady();
+  for (int round = 0; round < kProgressRounds; ++round) {
+    // Answers leave before UCX looks for more, which costs a system call.
+    const size_t progress = ucp_worker_progress(shared_.worker);
+    const size_t acted = ActOnNotes() + messenger_.RunReady();
+    done += progress + acted;
+    if (progress + acted == 0) break;
+  }
   ArmTimer();
   return done;
 }
