@@ -1,7 +1,7 @@
 // What a client of this worker can do with objects, wherever they are.
 //
 // Every call ends by its deadline. K_TRY_AGAIN of the protocol (the ring is changing, a copy moved) is
-// retried inside and never reaches a client.
+// retried inside and never reaches a client; so is a peer that cannot be reached because it has left.
 // Threads: the event loop's.
 #pragma once
 
@@ -61,8 +61,9 @@ class ObjectService {
   asio::awaitable<Status> ResolveOwnGrant(std::string key, uint64_t version, TimePoint deadline);
   asio::awaitable<Result<bool>> DeleteOnce(std::string key, TimePoint deadline);
   asio::awaitable<Result<std::vector<bool>>> ExistOnce(std::vector<std::string> keys, TimePoint deadline);
-  // After a K_TRY_AGAIN: waits for news; the error to report when the time is up.
-  asio::awaitable<Status> BeforeRetry(Status reason, int attempt, TimePoint deadline);
+  // After an attempt that began in `epoch` failed for `reason`. OK, after a wait for news: try again. Else the
+  // error to report: nothing that a retry could put right, or the time is up.
+  asio::awaitable<Status> BeforeRetry(Status reason, uint64_t epoch, int attempt, TimePoint deadline);
 
   const Node& node_;
   Holder& holder_;
