@@ -28,6 +28,7 @@ proto::Location ToWire(const shm::Location& location) {
 }
 
 void DropBuffer(ClientSession& session, uint64_t id) {
+  session.publishing.erase(id);
   const auto buffer = session.buffers.find(id);
   if (buffer == session.buffers.end()) return;
   session.buffer_bytes -= buffer->second.size();
@@ -248,7 +249,7 @@ asio::awaitable<Status> ClientService::HandleSet(Connection connection, Session,
   if (read.IsError()) co_return read;
   const TimePoint deadline = Deadline(request->timeout_ms);
   SetOptions set_options = *options;
-  Status set = co_await objects_.Set(std::move(request->key), std::move(extent), set_options, deadline);
+  Status set = co_await objects_.Set(std::move(request->key), extent, set_options, deadline);
   co_return co_await ReplyStatus(connection, request_id, std::move(set));
 }
 
@@ -296,9 +297,15 @@ asio::awaitable<Status> ClientService::HandlePublish(Connection connection, Sess
     shm::Extent extent = std::move(buffer->second);
     session->buffer_bytes -= extent.size();
     session->buffers.erase(buffer);
+    session->publishing.insert(request->buffer_id);
     const TimePoint deadline = Deadline(request->timeout_ms);
     SetOptions set_options = *options;
-    status = co_await objects_.Set(std::move(request->key), std::move(extent), set_options, deadline);
+    status = co_await objects_.Set(std::move(request->key), extent, set_options, deadline);
+    const bool wanted = session->publishing.erase(request->buffer_id) > 0 && !session->ended;
+    if (status.IsError() && wanted) {  // the client may try again
+      session->buffer_bytes += extent.size();
+      session->buffers.emplace(request->buffer_id, std::move(extent));
+    }
   }
   co_return co_await ReplyStatus(connection, frame.header.request_id, std::move(status));
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/result.h"
 #include "shm/extent.h"
@@ -23,6 +24,8 @@ struct ClientSession {
   std::unordered_map<uint64_t, store::ObjectRef> pins;
   std::unordered_map<uint64_t, shm::Extent> buffers;
   uint64_t buffer_bytes = 0;
+  // Buffers whose publication is under way: they come back if it fails, unless abandoned meanwhile.
+  std::unordered_set<uint64_t> publishing;
 };
 
 class ClientSessions {

@@ -56,7 +56,7 @@ asio::awaitable<Status> ObjectService::BeforeRetry(Status reason, uint64_t epoch
   co_return Status::OK();
 }
 
-asio::awaitable<Status> ObjectService::Set(std::string key, shm::Extent extent, SetOptions options,
+asio::awaitable<Status> ObjectService::Set(std::string key, shm::Extent& extent, SetOptions options,
                                            TimePoint deadline) {
   ++counters_.sets;
   const PendingKeys::Operation operation(node_.pending, key, PendingKeys::Kind::kUpdate);

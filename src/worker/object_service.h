@@ -36,9 +36,10 @@ class ObjectService {
   ObjectService(const Node& node, Holder& holder, Options options)
       : node_(node), holder_(holder), options_(options) {}
 
-  // Publishes the value in `extent`. It is visible, whole, when this returns OK, and no older value can be
-  // read anywhere. On an error the value is gone; whether an older one survived is not known.
-  asio::awaitable<Status> Set(std::string key, shm::Extent extent, SetOptions options, TimePoint deadline);
+  // Publishes the value in `extent` and takes it. It is visible, whole, when this returns OK, and no older
+  // value can be read anywhere. On an error the extent is left to the caller; whether an older value
+  // survived is not known.
+  asio::awaitable<Status> Set(std::string key, shm::Extent& extent, SetOptions options, TimePoint deadline);
 
   // A copy on this node: kept, fetched just now, or waited for until `wait_until`.
   asio::awaitable<Result<store::ObjectRef>> Get(std::string key, TimePoint wait_until, TimePoint deadline);
