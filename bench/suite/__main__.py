@@ -23,6 +23,8 @@ from .transport import Transport
 
 GROUPS = {group.name: group for group in (LocalGroup, RemoteGroup, StartGroup, MemoryGroup)}
 RUNS_MIN, RUNS_MAX = 1, 50
+# No further run of a group begins after its share of the time. What is left over: starting and stopping.
+SHARES = {"local": 0.4, "remote": 0.45, "start": 0.05, "memory": 0.05}
 # Above this load per processor before the start, somebody else is busy.
 _QUIET_LOAD = 0.3
 
@@ -40,6 +42,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(prog="bench/run.sh", description="Ratios to peers, measured in one run.")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
     parser.add_argument("--runs", type=int, default=5, help="medians are over so many (default 5)")
+    parser.add_argument("--seconds", type=int, default=480, help="about the longest it may take (default 480)")
     parser.add_argument("--only", choices=GROUPS, action="append", help="this group only; may be repeated")
     parser.add_argument("--markdown", action="store_true", help="print the README's section")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write rows and samples there")
@@ -53,23 +56,28 @@ def progress(text):
     print(f"bench: {text}", file=sys.stderr, flush=True)
 
 
-def run_group(group, runs, samples):
+def run_group(group, runs, seconds, samples):
+    """The rows, and how many runs they come from."""
+    deadline = time.monotonic() + seconds
+    done = 0
     try:
         group.start()
-        for number in range(runs):
-            progress(f"{group.name}, run {number + 1} of {runs}")
-            group.run(number, samples)
+        while done < runs and (done == 0 or time.monotonic() < deadline):
+            progress(f"{group.name}, run {done + 1} of {runs}")
+            group.run(done, samples)
+            done += 1
     finally:
         group.stop()
-    return list(group.rows(samples))
+    return list(group.rows(samples)), done
 
 
 def heading(runs, transport, load_before, seconds):
+    made = ", ".join(f"{number} ({name})" for name, number in runs.items())
     processors = os.cpu_count()
     quiet = load_before[0] / processors <= _QUIET_LOAD
     noise = "" if quiet else " **The machine was busy with other work: read nothing but large ratios.**"
     return (f"{processors} vCPU, Linux {platform.release().split('-')[0]}, {platform.machine()}; medians of "
-            f"{runs} runs, {seconds:.0f} s in all. Load average before the start: {load_before[0]:.1f}.{noise} "
+            f"runs: {made}; {seconds:.0f} s in all. Load average before the start: {load_before[0]:.1f}.{noise} "
             f"Between workers: `{transport}`.")
 
 
@@ -85,13 +93,15 @@ def main():
                   str(build / "bench/bench_shard_keys"))
     load_before = os.getloadavg()
     started = time.monotonic()
-    samples, rows = Samples(), []
+    samples, rows, runs = Samples(), [], {}
     kept = True
     try:
         servers.start_etcd()
         for name in GROUPS:
             if not arguments.only or name in arguments.only:
-                rows += run_group(GROUPS[name](setup), arguments.runs, samples)
+                new_rows, runs[name] = run_group(GROUPS[name](setup), arguments.runs,
+                                                 arguments.seconds * SHARES[name], samples)
+                rows += new_rows
         kept = False
     except BenchError as reason:
         sys.exit(f"bench: {reason}\nbench: logs are in {folder}")
@@ -99,7 +109,7 @@ def main():
         servers.stop()
         if not kept:
             shutil.rmtree(folder)
-    text = heading(arguments.runs, transport, load_before, time.monotonic() - started)
+    text = heading(runs, transport, load_before, time.monotonic() - started)
     print(text, "", table.markdown(rows) if arguments.markdown else table.plain(rows), sep="\n")
     if arguments.json:
         arguments.json.write_text(json.dumps({
