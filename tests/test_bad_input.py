@@ -138,7 +138,7 @@ def test_connections_that_say_nothing_disturb_nobody_and_are_closed(cluster):
     client = worker.client()
     client.set("key", b"value")
     assert client.get(["key"]) == [b"value"]
-    count = worker.status()["clients"]["count"]  # with the one that asks
+    count = worker.status()["clients"]["count"]
     # Its own port closes them when the time for a hello is over.
     for connection in silent[:50]:
         connection.settimeout(20)
@@ -166,6 +166,8 @@ def test_a_client_beyond_max_client_num_is_told_so_and_may_come_when_another_lef
         wait_until(lambda: connects(client), what="a place for a client")
     with pytest.raises(RuntimeError, match="serves 3 clients already, as many as max_client_num allows"):
         clients[3].init()
+    # An operator who looks into it must not be refused as well.
+    wait_until(lambda: worker.status()["clients"]["count"] == 3, what="the report of a full worker")
     clients[0].set("key", b"value")
     clients[1].close()
     wait_until(lambda: connects(clients[3]), what="a place for another client")

@@ -1,6 +1,6 @@
 #include "client/worker_report.h"
 
-#include "client/handshake.h"
+#include "client/connection.h"
 #include "client/settings.h"
 
 namespace datasystem::client {
@@ -10,7 +10,7 @@ Result<std::string> FetchWorkerReport(const std::string& host, int32_t port,
   const Deadline deadline(timeout);
   ASSIGN_OR_RETURN(const SocketAddress worker, ResolveWorker(host, port));
   ASSIGN_OR_RETURN(const auto connection, Connection::ConnectTcp(worker, deadline));
-  RETURN_IF_ERROR(ShakeHands(*connection, {}, deadline).status());
+  // No session: an operator must get an answer from a worker that serves as many clients as it may.
   RETURN_IF_ERROR(connection->Send(proto::SessionMessage::kReport, {}, {}, deadline));
   ASSIGN_OR_RETURN(const Connection::Reply received,
                    connection->Receive(proto::SessionMessage::kReportReply, deadline));

@@ -98,6 +98,11 @@ asio::awaitable<Status> ClientService::Handshake(Connection connection, bool is_
   });
   auto frame = co_await connection->ReadFrame(kHelloMax);
   if (!frame.ok()) co_return frame.status();
+  if (frame->header.type == Type(SessionMessage::kReport) && frame->header.payload_size == 0) {
+    Status reported = co_await ReplyReport(connection, frame->header.request_id);
+    if (reported.IsError()) co_return reported;
+    co_return errors::Disconnected("the connection was for a status report");
+  }
   if (frame->header.type != Type(SessionMessage::kHello) || frame->header.payload_size != 0) {
     co_return errors::Invalid("the first message is of type {}, not a hello", frame->header.type);
   }
@@ -158,6 +163,13 @@ asio::awaitable<Status> ClientService::ReplyStatus(Connection connection, uint64
   co_return co_await connection->Write(Type(SessionMessage::kStatusReply), request_id, std::move(body), {});
 }
 
+asio::awaitable<Status> ClientService::ReplyReport(Connection connection, uint64_t request_id) {
+  proto::ReportReply reply;
+  reply.json = report_();
+  std::string body = reply.Encode();
+  co_return co_await connection->Write(Type(SessionMessage::kReportReply), request_id, std::move(body), {});
+}
+
 // An error ends the connection: only for what breaks the protocol or the stream.
 asio::awaitable<Status> ClientService::Dispatch(Connection connection, Session session,
                                                 session::Frame frame) {
@@ -196,13 +208,8 @@ asio::awaitable<Status> ClientService::Dispatch(Connection connection, Session s
       Status serving = objects_.Serving();
       co_return co_await ReplyStatus(connection, request_id, std::move(serving));
     }
-    case SessionMessage::kReport: {
-      proto::ReportReply reply;
-      reply.json = report_();
-      std::string body = reply.Encode();
-      co_return co_await connection->Write(Type(SessionMessage::kReportReply), request_id,
-                                           std::move(body), {});
-    }
+    case SessionMessage::kReport:
+      co_return co_await ReplyReport(connection, request_id);
     default:
       co_return errors::Invalid("unknown message type {}", frame.header.type);
   }

@@ -52,6 +52,7 @@ class ClientService {
   asio::awaitable<Status> HandleDelete(Connection connection, Session session, session::Frame frame);
   asio::awaitable<Status> HandleExist(Connection connection, Session session, session::Frame frame);
   asio::awaitable<Status> ReplyStatus(Connection connection, uint64_t request_id, Status status);
+  asio::awaitable<Status> ReplyReport(Connection connection, uint64_t request_id);
   Result<SetOptions> CheckSetParam(const proto::SetParam& param) const;
   TimePoint Deadline(uint32_t timeout_ms) const;
   void NoteRefusal(const std::string& peer, const Status& reason);
