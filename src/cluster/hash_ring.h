@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,5 +42,8 @@ class HashRing {
   std::vector<uint32_t> bucket_start_;
   int bucket_shift_ = 63;
 };
+
+// How a ring is handed around: it is large, and never changes.
+using SharedRing = std::shared_ptr<const HashRing>;
 
 }  // namespace datasystem::cluster

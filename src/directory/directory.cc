@@ -32,12 +32,12 @@ Directory::Directory(asio::io_context& context, const Clock& clock, HolderLink& 
 Directory::~Directory() = default;
 
 bool Directory::Owns(std::string_view key) const {
-  return !history_.empty() && history_.back().OwnerOf(key) == self_address_;
+  return !history_.empty() && history_.back()->OwnerOf(key) == self_address_;
 }
 
 bool Directory::Answers(std::string_view key) const {
   return !history_.empty() && std::all_of(history_.begin(), history_.end(), [&](const auto& ring) {
-    return !ring.empty() && ring.OwnerOf(key) == self_address_;
+    return !ring->empty() && ring->OwnerOf(key) == self_address_;
   });
 }
 
@@ -93,7 +93,7 @@ asio::awaitable<Status> Directory::Ready(std::string key, TimePoint deadline) {
   }
 }
 
-bool Directory::BeginEpoch(const cluster::View& view, HolderId self) {
+bool Directory::BeginEpoch(const cluster::View& view, cluster::SharedRing ring, HolderId self) {
   const bool was_member = !history_.empty();
   const bool lost_nobody =
       was_member && std::all_of(members_.begin(), members_.end(), [&](HolderId id) {
@@ -103,19 +103,14 @@ bool Directory::BeginEpoch(const cluster::View& view, HolderId self) {
   epoch_ = view.epoch;
   next_version_ = std::max(next_version_, epoch_ << 32);
   members_.clear();
-  std::vector<std::string> addresses;
   for (const cluster::Member& member : view.members) {
     members_.push_back(member.incarnation);
-    addresses.push_back(member.address);
     if (member.incarnation == self) self_address_ = member.address;
   }
   const bool alone = members_.size() == 1;
   const bool was_settled = settled();
-  cluster::HashRing ring(std::move(addresses));
-  if (!was_member) {
-    // An empty ring gives us nothing: no key is answerable until all have reported.
-    if (!alone) history_.push_back(cluster::HashRing());
-  }
+  // An empty ring gives us nothing: no key is answerable until all have reported.
+  if (!was_member && !alone) history_.push_back(std::make_shared<cluster::HashRing>());
   history_.push_back(std::move(ring));
 
   for (auto entry = entries_.begin(); entry != entries_.end();) {

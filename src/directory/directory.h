@@ -85,7 +85,8 @@ class Directory {
   // A new view of the cluster, in which this worker is `self`. Entries of keys that went to other shards
   // are forgotten, holders that are gone are struck off. True if the shard must collect the members'
   // copies (then call Settle) before it can answer for all of its keys.
-  bool BeginEpoch(const cluster::View& view, HolderId self);
+  // `ring` is that of the view's members.
+  bool BeginEpoch(const cluster::View& view, cluster::SharedRing ring, HolderId self);
   // This worker is no member any more: all is forgotten, and nothing answered until the next BeginEpoch.
   void Reset();
   // The copies of `holder` that this shard is to know, all or some of them. Ignored if `epoch` is not the
@@ -148,7 +149,8 @@ class Directory {
   std::string self_address_;
   std::vector<HolderId> members_;
   // The rings since everything was settled, newest last: a key is answerable if all of them give it to us.
-  std::vector<cluster::HashRing> history_;
+  // An empty one in front stands for the time before this worker was a member.
+  std::vector<cluster::SharedRing> history_;
   Entries entries_;
   std::unordered_map<std::string, std::shared_ptr<Activity>> activities_;
 };

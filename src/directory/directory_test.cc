@@ -49,7 +49,7 @@ class ScriptedHolders final : public HolderLink {
 class DirectoryTest : public testing::Test {
  protected:
   DirectoryTest() {
-    directory_.BeginEpoch(ViewOf(10, {kSelf}), kSelf);
+    Begin(directory_, 10, {kSelf}, kSelf);
     directory_.Settle(10);
   }
   // Coroutines that still wait refer to the test's parts.
@@ -65,6 +65,12 @@ class DirectoryTest : public testing::Test {
       view.members.push_back(member);
     }
     return view;
+  }
+  static bool Begin(Directory& directory, uint64_t epoch, const std::vector<HolderId>& ids, HolderId self) {
+    const cluster::View view = ViewOf(epoch, ids);
+    std::vector<std::string> addresses;
+    for (const cluster::Member& member : view.members) addresses.push_back(member.address);
+    return directory.BeginEpoch(view, std::make_shared<cluster::HashRing>(addresses), self);
   }
   TimePoint Deadline() const { return std::chrono::steady_clock::now() + seconds(60); }
 
@@ -234,7 +240,7 @@ TEST_F(RingChangeTest, AShardOnlyShrinksWhenSomebodyJoinsAndAnswersOn) {
   const std::string theirs = KeyOf(kOther);
   Update(mine, kSelf);
   Update(theirs, kSelf);
-  EXPECT_FALSE(directory_.BeginEpoch(ViewOf(11, {kSelf, kOther}), kSelf)) << "nothing to collect";
+  EXPECT_FALSE(Begin(directory_, 11, {kSelf, kOther}, kSelf)) << "nothing to collect";
   EXPECT_EQ(Lookup(mine, kOther).owner, kSelf);
   EXPECT_EQ((**StartLookup(theirs, kOther)).status().GetCode(), K_TRY_AGAIN);
   EXPECT_EQ(directory_.entries(), 1U);
@@ -242,7 +248,7 @@ TEST_F(RingChangeTest, AShardOnlyShrinksWhenSomebodyJoinsAndAnswersOn) {
 
 TEST_F(RingChangeTest, ANewShardAnswersOnceAllMembersHaveReported) {
   Directory joining(context_, Clock::Steady(), holders_);
-  EXPECT_TRUE(joining.BeginEpoch(ViewOf(11, {kSelf, kOther}), kOther));
+  EXPECT_TRUE(Begin(joining, 11, {kSelf, kOther}, kOther));
   const std::string key = KeyOf(kOther);
   LookupRequest request;
   request.key = key;
@@ -262,7 +268,7 @@ TEST_F(RingChangeTest, ANewShardAnswersOnceAllMembersHaveReported) {
 
 TEST_F(RingChangeTest, TheHighestReportedVersionWinsAndOlderCopiesMustGo) {
   Directory joining(context_, Clock::Steady(), holders_);
-  joining.BeginEpoch(ViewOf(11, {kSelf, kOther}), kOther);
+  Begin(joining, 11, {kSelf, kOther}, kOther);
   const std::string key = KeyOf(kOther);
   EXPECT_THAT(joining.Report(11, kSelf, {{.key = key, .version = 7, .primary = true}}), IsEmpty());
   const auto older = joining.Report(11, kOther, {{.key = key, .version = 9, .primary = true}});
@@ -276,19 +282,19 @@ TEST_F(RingChangeTest, TheHighestReportedVersionWinsAndOlderCopiesMustGo) {
 
 TEST_F(RingChangeTest, ReportsOfAnotherEpochAreIgnored) {
   Directory joining(context_, Clock::Steady(), holders_);
-  joining.BeginEpoch(ViewOf(11, {kSelf, kOther}), kOther);
+  Begin(joining, 11, {kSelf, kOther}, kOther);
   joining.Report(10, kSelf, {{.key = KeyOf(kOther), .version = 7, .primary = true}});
   EXPECT_EQ(joining.entries(), 0U);
 }
 
 TEST_F(RingChangeTest, AfterADeathTheReplicasOfTheLostOwnerBecomePrimary) {
-  directory_.BeginEpoch(ViewOf(11, {kSelf, kOther, kThird}), kSelf);
+  Begin(directory_, 11, {kSelf, kOther, kThird}, kSelf);
   std::string key;
   for (int i = 0; key.empty(); ++i) {
     if ((**StartUpdate("key" + std::to_string(i), kOther)).ok()) key = "key" + std::to_string(i);
   }
   Lookup(key, kThird);
-  EXPECT_TRUE(directory_.BeginEpoch(ViewOf(12, {kSelf, kThird}), kSelf)) << "its ranges grew";
+  EXPECT_TRUE(Begin(directory_, 12, {kSelf, kThird}, kSelf)) << "its ranges grew";
   EXPECT_THAT(holders_.promoted, ElementsAre(std::pair(kThird, key)));
   EXPECT_EQ(Lookup(key, kSelf).owner, kThird) << "what the shard had before needs no report";
 }
@@ -298,7 +304,7 @@ TEST_F(RingChangeTest, AnUpdateThatTheRingOvertookMustBeRepeated) {
   Update(mine, kSelf);
   holders_.hold_back = true;
   const auto update = StartUpdate(mine, kOther);
-  directory_.BeginEpoch(ViewOf(11, {kSelf, kOther}), kSelf);
+  Begin(directory_, 11, {kSelf, kOther}, kSelf);
   holders_.Answer();
   context_.poll();
   ASSERT_TRUE(*update);
@@ -308,7 +314,7 @@ TEST_F(RingChangeTest, AnUpdateThatTheRingOvertookMustBeRepeated) {
 TEST_F(RingChangeTest, ASuccessorsVersionsAreAboveItsPredecessors) {
   const uint64_t before = Update(KeyOf(kOther), kSelf);
   Directory joining(context_, Clock::Steady(), holders_);
-  joining.BeginEpoch(ViewOf(11, {kSelf, kOther}), kOther);
+  Begin(joining, 11, {kSelf, kOther}, kOther);
   joining.Settle(11);
   UpdateRequest request;
   request.key = KeyOf(kOther);
@@ -322,7 +328,7 @@ TEST_F(RingChangeTest, AWorkerThatLostItsLeaseForgetsEverything) {
   directory_.Reset();
   EXPECT_EQ(directory_.entries(), 0U);
   EXPECT_EQ((**StartUpdate("k", kSelf)).status().GetCode(), K_TRY_AGAIN);
-  EXPECT_TRUE(directory_.BeginEpoch(ViewOf(12, {kSelf, kOther}), kSelf)) << "like a first join";
+  EXPECT_TRUE(Begin(directory_, 12, {kSelf, kOther}, kSelf)) << "like a first join";
 }
 
 }  // namespace

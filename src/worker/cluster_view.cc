@@ -2,11 +2,9 @@
 
 namespace datasystem::worker {
 
-void ClusterView::Update(cluster::View view) {
+void ClusterView::Update(cluster::View view, cluster::SharedRing ring) {
   view_ = std::move(view);
-  std::vector<std::string> addresses;
-  for (const cluster::Member& member : view_.members) addresses.push_back(member.address);
-  ring_ = cluster::HashRing(std::move(addresses));
+  ring_ = std::move(ring);
   changed_.NotifyAll();
 }
 
@@ -24,7 +22,7 @@ Status ClusterView::CheckEpoch(uint64_t epoch) const {
 }
 
 transport::PeerId ClusterView::ShardOf(std::string_view key) const {
-  const cluster::Member* member = view_.Find(ring_.OwnerOf(key));
+  const cluster::Member* member = view_.Find(ring_->OwnerOf(key));
   CHECK(member != nullptr);  // the ring is made of the view's addresses
   return {member->address, member->incarnation};
 }

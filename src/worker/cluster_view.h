@@ -19,7 +19,8 @@ class ClusterView {
   ClusterView(asio::io_context& context, const Clock& clock, transport::PeerId self)
       : clock_(clock), self_(std::move(self)), changed_(context) {}
 
-  void Update(cluster::View view);
+  // `ring` is that of the view's members.
+  void Update(cluster::View view, cluster::SharedRing ring);
   void set_valid_until(TimePoint until) { valid_until_ = until; }
   void set_fence_reason(std::string reason) { fence_reason_ = std::move(reason); }
 
@@ -27,7 +28,7 @@ class ClusterView {
   uint64_t epoch() const { return view_.epoch; }
   const cluster::View& view() const { return view_; }
   TimePoint valid_until() const { return valid_until_; }
-  const cluster::HashRing& ring() const { return ring_; }
+  const cluster::SharedRing& ring() const { return ring_; }
 
   // OK while this worker can prove that it is a member; else kNotReady with the reason. Nothing may be
   // read from or granted by a worker that is not.
@@ -48,7 +49,7 @@ class ClusterView {
   const Clock& clock_;
   const transport::PeerId self_;
   cluster::View view_;
-  cluster::HashRing ring_;
+  cluster::SharedRing ring_ = std::make_shared<cluster::HashRing>();
   TimePoint valid_until_ = TimePoint::min();
   std::string fence_reason_ = "this worker has not joined its cluster yet";
   WaitList changed_;

@@ -95,7 +95,7 @@ asio::awaitable<void> Holder::FlushDropped() {
   co_await asio::post(node_->context, asio::use_awaitable);
   flush_scheduled_ = false;
   const std::vector<proto::PeerEntry> dropped = std::exchange(dropped_, {});
-  if (node_->view.ring().empty()) co_return;
+  if (node_->view.ring()->empty()) co_return;
   std::map<std::string, std::pair<transport::PeerId, proto::PeerEntries>> by_shard;
   for (const proto::PeerEntry& entry : dropped) {
     const transport::PeerId shard = node_->view.ShardOf(entry.key);

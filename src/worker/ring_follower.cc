@@ -14,7 +14,7 @@ constexpr auto kUnreachablePause = std::chrono::milliseconds(200);
 
 }  // namespace
 
-void RingFollower::OnView(cluster::View view) {
+void RingFollower::OnView(cluster::View view, cluster::SharedRing ring) {
   if (view.epoch <= node_.view.epoch()) return;
   const transport::PeerId self = node_.view.self();
   const cluster::Member* me = view.Find(self.address);
@@ -30,9 +30,9 @@ void RingFollower::OnView(cluster::View view) {
   }
   const uint64_t epoch = view.epoch;
   LOG_INFO("cluster view epoch={} members={} addresses={}", epoch, view.members.size(), members);
-  node_.view.Update(std::move(view));
+  node_.view.Update(std::move(view), ring);
   node_.transport.SetPeers(std::move(peers));
-  if (node_.directory.BeginEpoch(node_.view.view(), self.incarnation)) {
+  if (node_.directory.BeginEpoch(node_.view.view(), std::move(ring), self.incarnation)) {
     asio::co_spawn(node_.context, Collect(epoch), asio::detached);
   }
 }

@@ -16,7 +16,7 @@ class RingFollower {
   RingFollower(const Node& node, Holder& holder, std::function<void()> settled)
       : node_(node), holder_(holder), settled_(std::move(settled)) {}
 
-  void OnView(cluster::View view);
+  void OnView(cluster::View view, cluster::SharedRing ring);
   // This worker's lease is lost: whatever it held may have been changed by others since.
   // Returns how many objects were dropped.
   size_t OnLost(const std::string& reason);

@@ -53,7 +53,6 @@ struct Worker::Parts {
   Status OpenStore();
   void StartServing();
   Status Join();
-  void OnView(cluster::View view);
   void OnLost(Status reason);
   void OnSettled();
   void RejoinUntilDone(std::stop_token stop);
@@ -190,7 +189,13 @@ Status Worker::Parts::Join() {
   membership_options.renew_interval = options.renew_interval;
   cluster::MembershipEvents events;
   events.on_view = [this](cluster::View next) {
-    loop.Post([this, next = std::move(next)]() mutable { OnView(std::move(next)); });
+    // Here, not on the loop: the ring of a large cluster takes a while to build.
+    std::vector<std::string> addresses;
+    for (const cluster::Member& member : next.members) addresses.push_back(member.address);
+    auto ring = std::make_shared<const cluster::HashRing>(std::move(addresses));
+    loop.Post([this, next = std::move(next), ring = std::move(ring)]() mutable {
+      ring_follower->OnView(std::move(next), std::move(ring));
+    });
   };
   events.on_valid_until = [this](TimePoint until) {
     loop.Post([this, until] {
@@ -205,8 +210,6 @@ Status Worker::Parts::Join() {
                                                          membership_options, std::move(events)));
   return Status::OK();
 }
-
-void Worker::Parts::OnView(cluster::View next) { ring_follower->OnView(std::move(next)); }
 
 void Worker::Parts::OnSettled() {
   if (std::exchange(ready, true)) return;
