@@ -1,5 +1,6 @@
-// One cache as the driver measures it. Each implementation is what a careful user of that system's own
-// client library would write: connection kept open, settings for large values, no work that is not needed.
+// One cache as the driver measures it. Each implementation is what a careful user of that system's
+// own client library would write: connection kept open, settings for large values, no work that is
+// not needed.
 //
 // Errors end the process: a measurement with failures in it is none.
 #pragma once

@@ -74,7 +74,8 @@ std::string Commands::Run(const std::string& line) {
     return TimeEach(keys.size(), [&](size_t i) { CheckSize(cache_.View(keys[i]), size); }).ToJson();
   }
   if (command == "view_all") {
-    return TimeEach(1, [&](size_t) { CheckSize(cache_.ViewAll(keys), size * keys.size()); }).ToJson();
+    return TimeEach(1, [&](size_t) { CheckSize(cache_.ViewAll(keys), size * keys.size()); })
+        .ToJson();
   }
   Fail("unknown command: " + line);
 }

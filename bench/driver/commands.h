@@ -1,5 +1,5 @@
-// The driver's commands, one per line on standard input; one line of JSON answers each. python_driver.py
-// understands the same ones.
+// The driver's commands, one per line on standard input; one line of JSON answers each.
+// python_driver.py understands the same ones.
 //
 //   set SIZE COUNT        set of one key, COUNT times
 //   get SIZE COUNT        copying get of the key that `set SIZE` wrote

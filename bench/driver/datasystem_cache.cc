@@ -11,9 +11,13 @@ void Check(const Status& status) {
 
 class DatasystemCache final : public Cache {
  public:
-  explicit DatasystemCache(const ConnectOptions& options) : client_(options) { Check(client_.Init()); }
+  explicit DatasystemCache(const ConnectOptions& options) : client_(options) {
+    Check(client_.Init());
+  }
 
-  void Set(const std::string& key, std::string_view value) override { Check(client_.Set(key, value)); }
+  void Set(const std::string& key, std::string_view value) override {
+    Check(client_.Set(key, value));
+  }
 
   size_t Get(const std::string& key) override {
     Check(client_.Get(key, value_));

@@ -13,7 +13,9 @@ void Fail(const std::string& reason) {
 }
 
 size_t Cache::View(const std::string&) { Fail("this cache has no values in place"); }
-size_t Cache::ViewAll(const std::vector<std::string>&) { Fail("this cache has no values in place"); }
+size_t Cache::ViewAll(const std::vector<std::string>&) {
+  Fail("this cache has no values in place");
+}
 
 namespace {
 

@@ -16,7 +16,8 @@ class Memory final : public Cache {
   Memory() {
     const int fd = ::memfd_create("bench", MFD_CLOEXEC);
     if (fd < 0 || ::ftruncate(fd, kCapacity) != 0) Fail("no memory for the reference");
-    void* mapped = ::mmap(nullptr, kCapacity, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    void* mapped =
+        ::mmap(nullptr, kCapacity, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     ::close(fd);
     if (mapped == MAP_FAILED) Fail("no memory for the reference");
     memory_ = static_cast<char*>(mapped);
@@ -28,7 +29,10 @@ class Memory final : public Cache {
     if (value.size() > kCapacity) Fail("value too large for the reference");
     std::memcpy(memory_, value.data(), value.size());
     size_ = value.size();
-    asm volatile("" : : "r"(memory_) : "memory");  // the copy has a reader as far as the compiler knows
+    asm volatile(""
+                 :
+                 : "r"(memory_)
+                 : "memory");  // the copy has a reader as far as the compiler knows
   }
   size_t Get(const std::string&) override {
     copy_.resize(size_);

@@ -32,7 +32,8 @@ class RedisCache final : public Cache {
   }
 
   void Delete(const std::vector<std::string>& keys) override {
-    for (const std::string& key : keys) Check(redisCommand(context_, "DEL %b", key.data(), key.size()));
+    for (const std::string& key : keys)
+      Check(redisCommand(context_, "DEL %b", key.data(), key.size()));
   }
 
  private:

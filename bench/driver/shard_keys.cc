@@ -1,5 +1,5 @@
-// bench_shard_keys PREFIX COUNT SHARD MEMBER...: COUNT keys whose directory shard is the worker SHARD in a
-// cluster of the MEMBERs (addresses), one a line.
+// bench_shard_keys PREFIX COUNT SHARD MEMBER...: COUNT keys whose directory shard is the worker
+// SHARD in a cluster of the MEMBERs (addresses), one a line.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

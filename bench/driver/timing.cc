@@ -20,7 +20,9 @@ double NsSince(Clock::time_point start) {
 
 Timing Summary(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
-  const auto at = [&](double rank) { return samples[static_cast<size_t>(rank * (samples.size() - 1))]; };
+  const auto at = [&](double rank) {
+    return samples[static_cast<size_t>(rank * (samples.size() - 1))];
+  };
   const double sum = std::accumulate(samples.begin(), samples.end(), 0.0);
   return {.p50_ns = at(0.5), .p99_ns = at(0.99), .mean_ns = sum / samples.size()};
 }
@@ -40,8 +42,8 @@ Timing TimeGroups(size_t count, size_t group, const std::function<void(size_t)>&
 
 std::string Timing::ToJson() const {
   char text[160];
-  std::snprintf(text, sizeof(text), R"({"p50_ns": %.1f, "p99_ns": %.1f, "mean_ns": %.1f})", p50_ns, p99_ns,
-                mean_ns);
+  std::snprintf(text, sizeof(text), R"({"p50_ns": %.1f, "p99_ns": %.1f, "mean_ns": %.1f})", p50_ns,
+                p99_ns, mean_ns);
   return text;
 }
 
@@ -52,7 +54,8 @@ Timing TimeEach(size_t count, const std::function<void(size_t)>& operation) {
 Timing TimeRepeated(size_t count, const std::function<void(size_t)>& operation) {
   // A tenth more, so that memory is mapped and connections are warm.
   const Timing warm = TimeGroups(count / 10 + 1, 1, operation);
-  const size_t group = warm.p50_ns >= 1000 ? 1 : static_cast<size_t>(kGroupNs / std::max(warm.p50_ns, 1.0));
+  const size_t group =
+      warm.p50_ns >= 1000 ? 1 : static_cast<size_t>(kGroupNs / std::max(warm.p50_ns, 1.0));
   return TimeGroups(count, std::clamp<size_t>(group, 1, kGroupMax), operation);
 }
 

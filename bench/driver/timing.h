@@ -18,8 +18,8 @@ struct Timing {
 // Runs `operation(0)` to `operation(count - 1)` and times each by itself.
 Timing TimeEach(size_t count, const std::function<void(size_t)>& operation);
 
-// As TimeEach, after a warm-up, for an operation that may be repeated at will: one that takes less than a
-// microsecond is timed in groups, since reading the clock would be a large part of it.
+// As TimeEach, after a warm-up, for an operation that may be repeated at will: one that takes less
+// than a microsecond is timed in groups, since reading the clock would be a large part of it.
 Timing TimeRepeated(size_t count, const std::function<void(size_t)>& operation);
 
 }  // namespace datasystem::bench
