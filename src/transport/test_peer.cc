@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <iostream>
 #include <random>
 
@@ -111,7 +112,9 @@ class RawSender {
     params.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     CHECK(ucp_ep_create(context_->worker(), &params, &endpoint_) == UCS_OK);
   }
-  void Send(unsigned id, const std::string& head, const std::string& data, bool rendezvous) {
+  void Send(unsigned id, std::string head_bytes, std::string data_bytes, bool rendezvous) {
+    const std::string& head = sent_.emplace_back(std::move(head_bytes));
+    const std::string& data = sent_.emplace_back(std::move(data_bytes));
     ucp_request_param_t params{};
     params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     params.flags = rendezvous && !data.empty() ? UCP_AM_SEND_FLAG_RNDV : 0;
@@ -133,6 +136,7 @@ class RawSender {
     ucp_request_free(request);
   }
 
+  std::deque<std::string> sent_;  // UCX reads them until the receiver has decided
   std::unique_ptr<UcxContext> context_;
   ucp_ep_h endpoint_ = nullptr;
 };
