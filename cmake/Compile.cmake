@@ -21,6 +21,8 @@ endif()
 if(DS_SANITIZE)
   add_compile_options(-fsanitize=${DS_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${DS_SANITIZE})
+  # Asio 1.22 takes aligned_alloc in one file and malloc in the next, by what each has included before.
+  add_compile_definitions(ASIO_DISABLE_STD_ALIGNED_ALLOC)
   if(DS_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(-Wno-tsan)  # Asio's fences, which thread sanitizer does not model
   endif()

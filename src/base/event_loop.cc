@@ -15,17 +15,32 @@ struct EventLoop::Watched {
   // The poller owns the descriptor.
   ~Watched() { descriptor.release(); }
 
-  void Wait() {
-    if (*waiting) return;
-    *waiting = true;
-    // The handler may be queued already when this object goes away, so it owns what it touches.
-    descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
-                          [waiting = waiting](asio::error_code) { *waiting = false; });
+  // Prepared to sleep, and nothing has come or been started since.
+  bool Asleep() const { return state->asleep && !poller->Busy(); }
+
+  size_t Poll() {
+    state->asleep = false;
+    return poller->Poll();
   }
 
+  bool PrepareToSleep() {
+    if (!state->waiting) {
+      state->waiting = true;
+      // The handler may be queued already when this object goes away, so it owns what it touches.
+      descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                            [state = state](asio::error_code) { *state = State(); });
+    }
+    state->asleep = poller->PrepareToSleep();
+    return state->asleep;
+  }
+
+  struct State {
+    bool waiting = false;
+    bool asleep = false;
+  };
   Poller* poller;
   asio::posix::stream_descriptor descriptor;
-  std::shared_ptr<bool> waiting = std::make_shared<bool>(false);
+  std::shared_ptr<State> state = std::make_shared<State>();
 };
 
 namespace {
@@ -69,7 +84,9 @@ void EventLoop::RemovePoller(Poller* poller) {
 size_t EventLoop::PollOnce() {
   // Pollers first: what woke us is mostly theirs, and looking for sockets costs a system call.
   size_t done = 0;
-  for (size_t i = 0; i < watched_.size(); ++i) done += watched_[i]->poller->Poll();
+  for (size_t i = 0; i < watched_.size(); ++i) {
+    if (!watched_[i]->Asleep()) done += watched_[i]->Poll();
+  }
   return done + context_.poll();
 }
 
@@ -88,8 +105,7 @@ void EventLoop::Run() {
     if (std::chrono::steady_clock::now() - idle_since < spin.budget()) continue;
     bool may_sleep = true;
     for (auto& watched : watched_) {
-      watched->Wait();
-      may_sleep = watched->poller->PrepareToSleep() && may_sleep;
+      if (!watched->Asleep()) may_sleep = watched->PrepareToSleep() && may_sleep;
     }
     if (!may_sleep) continue;
     spin.Missed();

@@ -20,8 +20,11 @@ class Poller {
   virtual ~Poller() = default;
   // Does what can be done now; returns how much happened (0 = nothing).
   virtual size_t Poll() = 0;
-  // Called before the loop sleeps. False: events are already there, poll again instead.
+  // Called before the loop sleeps. False: events are already there, poll again instead. After true, Poll()
+  // is not called until the descriptor is readable or Busy() says so: polling costs system calls.
   virtual bool PrepareToSleep() = 0;
+  // Something was started since PrepareToSleep() that needs Poll() without being told by the descriptor.
+  virtual bool Busy() const = 0;
   // Becomes readable when there is something to poll after PrepareToSleep() returned true.
   virtual int event_fd() const = 0;
 };

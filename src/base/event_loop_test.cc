@@ -32,6 +32,7 @@ class EventFdPoller final : public Poller {
     return 1;
   }
   bool PrepareToSleep() override { return true; }
+  bool Busy() const override { return false; }
   int event_fd() const override { return fd_.get(); }
   uint64_t seen() const { return seen_; }
 

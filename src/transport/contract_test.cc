@@ -38,6 +38,7 @@ class Contract : public ::testing::TestWithParam<std::string> {
         case kFetch: {
           auto bytes = std::make_shared<const std::string>(PatternBytes(std::stoull(request.body), 42));
           sent_ = bytes;
+          ++fetches_served_;
           return self.Respond(request.from, Status::OK(), answer_body_, PayloadOf(bytes));
         }
         case kFail: return self.Respond(request.from, errors::NotFound("no {} here", request.body), "");
@@ -57,6 +58,7 @@ class Contract : public ::testing::TestWithParam<std::string> {
   std::string answer_body_ = "here";
   uint16_t pass_on_as_ = kEcho;
   std::weak_ptr<const std::string> sent_;
+  int fetches_served_ = 0;
   std::vector<Request> ignored_;
   std::unique_ptr<TestCluster> cluster_;
 };
@@ -317,8 +319,9 @@ TEST_P(Contract, APayloadWaitsUntilItsSenderIsAnnounced) {
       cluster_->node(b_).Forward(request.from, late, kFetch, request.body);
     });
     auto target = std::make_shared<BufferTarget>();
+    const int before = fetches_served_;
     auto outcome = cluster_->Start(a_, b_, kPassOn, size, 20s, target);
-    ASSERT_TRUE(cluster_->Eventually([&] { return !sent_.expired(); }));
+    ASSERT_TRUE(cluster_->Eventually([&] { return fetches_served_ > before; }));
     cluster_->SetPeers(a_, {b_, late});
     const Result<Answer> answer = cluster_->Await(outcome);
     ASSERT_TRUE(answer.ok()) << size << " " << answer.status().ToString();

@@ -1,7 +1,8 @@
 // What a process publishes so that others can reach it: its UCX worker address in an envelope of ours.
 //
-// UCX 1.13 trusts address bytes: a changed bit ends in an assertion that aborts the process (30 of 200
-// random changes do). So the envelope carries a checksum, and only what passes it reaches UCX.
+// UCX 1.13 trusts address bytes: changed bytes can end in an assertion that aborts the process (in six
+// series of random changes, each time after 2 to 53 of them). So the envelope carries a checksum, and only
+// what passes it reaches UCX.
 #pragma once
 
 #include <string>

@@ -105,7 +105,10 @@ void UcxTransport::CloseAll() {
 
 std::string UcxTransport::endpoint() const { return WrapEndpoint(context_->address()); }
 
-void UcxTransport::SetPeers(std::vector<Peer> peers) { messenger_.SetPeers(std::move(peers)); }
+void UcxTransport::SetPeers(std::vector<Peer> peers) {
+  touched_ = true;
+  messenger_.SetPeers(std::move(peers));
+}
 
 void UcxTransport::SetRequestHandler(RequestHandler handler) {
   messenger_.SetRequestHandler(std::move(handler));
@@ -145,6 +148,7 @@ UcxLink* UcxTransport::OpenLink(const Peer& peer) {
 }
 
 void UcxTransport::Connect(const Peer& peer) {
+  touched_ = true;
   if (in_callback_) {
     to_connect_.push_back(peer);
   } else {
@@ -153,6 +157,7 @@ void UcxTransport::Connect(const Peer& peer) {
 }
 
 void UcxTransport::Send(const Peer& peer, OutMessage message) {
+  touched_ = true;
   if (UcxLink* link = OpenLink(peer)) {
     link->Send(std::move(message));
   } else {
@@ -161,6 +166,7 @@ void UcxTransport::Send(const Peer& peer, OutMessage message) {
 }
 
 void UcxTransport::Reset(const Peer& peer, const Status& why) {
+  touched_ = true;
   auto found = links_.find(peer.id.incarnation);
   if (found == links_.end()) return;
   LOG_WARNING("cut the connection peer={} reason=\"{}\"", peer.id.address, why.GetMsg());
@@ -170,6 +176,7 @@ void UcxTransport::Reset(const Peer& peer, const Status& why) {
 }
 
 void UcxTransport::Forget(const Peer& peer) {
+  touched_ = true;
   std::erase_if(to_connect_, [&peer](const Peer& each) { return each.id == peer.id; });
   auto found = links_.find(peer.id.incarnation);
   if (found == links_.end()) return;
@@ -299,8 +306,12 @@ size_t UcxTransport::Poll() {
 
 bool UcxTransport::PrepareToSleep() {
   if (HasNotes() || messenger_.has_ready()) return false;
-  return ucp_worker_arm(shared_.worker) == UCS_OK;
+  if (ucp_worker_arm(shared_.worker) != UCS_OK) return false;
+  touched_ = false;
+  return true;
 }
+
+bool UcxTransport::Busy() const { return touched_ || HasNotes() || messenger_.has_ready(); }
 
 std::optional<TimePoint> UcxTransport::NextCheck() const {
   std::optional<TimePoint> next = messenger_.next_deadline();
@@ -322,6 +333,7 @@ void UcxTransport::ArmTimer() {
 }
 
 void UcxTransport::OnTimer() {
+  touched_ = true;
   const TimePoint now = Clock::Steady().Now();
   armed_for_ = TimePoint::max();
   messenger_.Expire();

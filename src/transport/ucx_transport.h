@@ -55,6 +55,7 @@ class UcxTransport final : public Transport, public Poller, private Carrier {
   // Poller
   size_t Poll() override;
   bool PrepareToSleep() override;
+  bool Busy() const override;
   int event_fd() const override { return event_fd_; }
 
  private:
@@ -103,6 +104,7 @@ class UcxTransport final : public Transport, public Poller, private Carrier {
   TimePoint refusal_logged_{};
 
   asio::steady_timer timer_;
+  bool touched_ = true;  // UCX was asked for something since PrepareToSleep()
   TimePoint armed_for_ = TimePoint::max();
   TimePoint next_stall_check_{};
   // Handlers that are queued when we die must not touch us.
