@@ -31,6 +31,10 @@ Directory::Directory(asio::io_context& context, const Clock& clock, HolderLink& 
 
 Directory::~Directory() = default;
 
+bool Directory::IsMember(HolderId holder) const {
+  return std::find(members_.begin(), members_.end(), holder) != members_.end();
+}
+
 bool Directory::Owns(std::string_view key) const {
   return !history_.empty() && history_.back()->OwnerOf(key) == self_address_;
 }
@@ -117,11 +121,10 @@ bool Directory::BeginEpoch(const cluster::View& view, cluster::SharedRing ring, 
     const auto next = std::next(entry);
     if (!Owns(entry->first)) {
       Remove(entry);
-    } else {
+    } else if (!lost_nobody) {
       const std::vector<HolderId> holders = entry->second.holders;
       for (const HolderId holder : holders) {
-        const bool member = std::find(members_.begin(), members_.end(), holder) != members_.end();
-        if (!member && !LoseHolder(entry->first, entry->second, holder)) {
+        if (!IsMember(holder) && !LoseHolder(entry->first, entry->second, holder)) {
           Remove(entry);
           break;
         }
@@ -141,6 +144,7 @@ bool Directory::BeginEpoch(const cluster::View& view, cluster::SharedRing ring, 
 }
 
 void Directory::Reset() {
+  epoch_ = 0;  // what is under way was granted in an epoch that has ended
   entries_.clear();
   history_.clear();
   members_.clear();
@@ -152,7 +156,12 @@ std::vector<StaleCopy> Directory::Report(uint64_t epoch, HolderId holder,
   std::vector<StaleCopy> stale;
   if (epoch != epoch_) return stale;
   for (const Copy& copy : copies) {
-    if (!Owns(copy.key) || copy.expires_at <= clock_.Now()) continue;
+    // What is answered already is known, and the report may be older than a change made since. A version of
+    // an epoch that is still to come was granted by nobody.
+    if (!Owns(copy.key) || Answers(copy.key) || copy.expires_at <= clock_.Now() ||
+        copy.version >> 32 > epoch_) {
+      continue;
+    }
     next_version_ = std::max(next_version_, copy.version);
     Entry& entry = entries_[copy.key];
     if (copy.version < entry.version) {
@@ -165,8 +174,10 @@ std::vector<StaleCopy> Directory::Report(uint64_t epoch, HolderId holder,
       }
       entry.version = copy.version;
       entry.expires_at = copy.expires_at;
+      entry.has_primary = false;
       entry.holders.clear();
     }
+    entry.has_primary |= copy.primary;
     const auto known = std::find(entry.holders.begin(), entry.holders.end(), holder);
     if (known == entry.holders.end()) {
       entry.holders.insert(copy.primary ? entry.holders.begin() : entry.holders.end(), holder);
@@ -181,7 +192,11 @@ void Directory::Settle(uint64_t epoch) {
   if (epoch != epoch_ || history_.empty()) return;
   history_.erase(history_.begin(), history_.end() - 1);
   // A replica whose primary went with its node becomes the primary: nothing else keeps it from eviction.
-  for (auto& [key, entry] : entries_) holders_.Promote(entry.holders.front(), key, entry.version);
+  for (auto& [key, entry] : entries_) {
+    if (!std::exchange(entry.has_primary, true)) {
+      holders_.Promote(entry.holders.front(), key, entry.version);
+    }
+  }
   NotifyAll();
 }
 
@@ -197,15 +212,19 @@ asio::awaitable<Status> Directory::DropCopies(std::string key, uint64_t version,
 asio::awaitable<Result<uint64_t>> Directory::Update(UpdateRequest request) {
   Status ready = co_await Ready(request.key, request.deadline);
   if (ready.IsError()) co_return ready;
+  if (!IsMember(request.holder)) co_return errors::TryAgain("the writer has left the cluster");
   const uint64_t epoch = epoch_;
   const Change change(*this, request.key);
 
   std::vector<HolderId> others;
-  if (const Entry* entry = FindLive(request.key)) {
-    if (request.only_if_absent) {
+  if (const auto found = entries_.find(request.key); found != entries_.end()) {
+    const Entry& entry = found->second;
+    const bool exists = entry.expires_at > clock_.Now() && entry.version != request.discarded;
+    if (request.only_if_absent && exists) {
       co_return errors::AlreadyExists("key {} exists already", request.key);
     }
-    others = entry->holders;
+    // Also of an expired entry: by their own clocks, holders may read it a little longer.
+    others = entry.holders;
     std::erase(others, request.holder);
   }
   const uint64_t version = ++next_version_;
@@ -218,6 +237,7 @@ asio::awaitable<Result<uint64_t>> Directory::Update(UpdateRequest request) {
   Entry& entry = entries_[request.key];
   entry.version = version;
   entry.expires_at = request.expires_at;
+  entry.has_primary = true;
   entry.holders.assign(1, request.holder);
   co_return version;
 }
@@ -243,6 +263,7 @@ asio::awaitable<Result<Found>> Directory::Lookup(LookupRequest request) {
   for (;;) {
     Status ready = co_await Ready(request.key, request.deadline);
     if (ready.IsError()) co_return ready;
+    if (!IsMember(request.reader)) co_return errors::TryAgain("the reader has left the cluster");
     if (Entry* entry = FindLive(request.key)) {
       const Found found{entry->holders.front(), entry->version};
       if (request.keep_copy && std::find(entry->holders.begin(), entry->holders.end(),
@@ -268,7 +289,11 @@ bool Directory::LoseHolder(const std::string& key, Entry& entry, HolderId holder
   const bool was_owner = !entry.holders.empty() && entry.holders.front() == holder;
   std::erase(entry.holders, holder);
   if (entry.holders.empty()) return false;
-  if (was_owner) holders_.Promote(entry.holders.front(), key, entry.version);
+  if (was_owner) {
+    entry.has_primary = settled();
+    // Else Settle() does it: until then the members may be in another epoch.
+    if (entry.has_primary) holders_.Promote(entry.holders.front(), key, entry.version);
+  }
   return true;
 }
 

@@ -45,6 +45,9 @@ struct UpdateRequest {
   HolderId holder = 0;  // who has the new value
   uint64_t size = 0;
   bool only_if_absent = false;
+  // A version that was granted to this very set before, and never published because the ring changed: it
+  // does not make the key exist.
+  uint64_t discarded = 0;
   TimePoint expires_at = TimePoint::max();
   TimePoint deadline;
 };
@@ -115,6 +118,7 @@ class Directory {
   struct Entry {
     uint64_t version = 0;
     TimePoint expires_at = TimePoint::max();
+    bool has_primary = false;       // the first holder knows that its copy must stay
     std::vector<HolderId> holders;  // the first is the owner, who has the primary copy
   };
   // Present while a key is being changed or somebody waits for it.
@@ -129,6 +133,7 @@ class Directory {
   // Whether the key is ours and everybody has reported its copies.
   bool Answers(std::string_view key) const;
   bool Owns(std::string_view key) const;
+  bool IsMember(HolderId holder) const;
   Entry* FindLive(std::string_view key);
   asio::awaitable<bool> WaitForChange(std::string key, TimePoint deadline);
   // Waits until the key is answerable and nobody else is changing it.

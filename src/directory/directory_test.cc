@@ -48,6 +48,7 @@ class ScriptedHolders final : public HolderLink {
 
 class DirectoryTest : public testing::Test {
  protected:
+  // Three members, but a ring that gives all keys to the shard under test.
   DirectoryTest() {
     Begin(directory_, 10, {kSelf}, kSelf);
     directory_.Settle(10);
@@ -66,11 +67,11 @@ class DirectoryTest : public testing::Test {
     }
     return view;
   }
-  static bool Begin(Directory& directory, uint64_t epoch, const std::vector<HolderId>& ids, HolderId self) {
-    const cluster::View view = ViewOf(epoch, ids);
+  static bool Begin(Directory& directory, uint64_t epoch, const std::vector<HolderId>& ring, HolderId self,
+                    const std::vector<HolderId>& members = {kSelf, kOther, kThird}) {
     std::vector<std::string> addresses;
-    for (const cluster::Member& member : view.members) addresses.push_back(member.address);
-    return directory.BeginEpoch(view, std::make_shared<cluster::HashRing>(addresses), self);
+    for (const cluster::Member& member : ViewOf(epoch, ring).members) addresses.push_back(member.address);
+    return directory.BeginEpoch(ViewOf(epoch, members), std::make_shared<cluster::HashRing>(addresses), self);
   }
   TimePoint Deadline() const { return std::chrono::steady_clock::now() + seconds(60); }
 
@@ -106,8 +107,8 @@ class DirectoryTest : public testing::Test {
     return Start(directory_.Lookup(request));
   }
   Found Lookup(std::string key, HolderId reader) { return (**StartLookup(key, reader)).value(); }
-  bool Missing(std::string key) {
-    return (**StartLookup(key, kThird)).status().GetCode() == K_NOT_FOUND;
+  bool Missing(std::string key, HolderId reader = kThird) {
+    return (**StartLookup(key, reader)).status().GetCode() == K_NOT_FOUND;
   }
 
   struct Context : asio::io_context {
@@ -223,6 +224,38 @@ TEST_F(DirectoryTest, ExpiredKeysAreAbsent) {
   EXPECT_TRUE((**StartUpdate("k", kOther, true)).ok()) << "so it can be created anew";
 }
 
+TEST_F(DirectoryTest, AnUpdateOverAnExpiredEntryStillHasItsCopiesDropped) {
+  UpdateRequest request;
+  request.key = "k";
+  request.holder = kOther;
+  request.expires_at = std::chrono::steady_clock::now();
+  request.deadline = Deadline();
+  ASSERT_TRUE((**Start(directory_.Update(request))).ok());
+  Update("k", kSelf);
+  ASSERT_EQ(holders_.invalidated.size(), 1U) << "by its own clock the holder may read it a little longer";
+  EXPECT_EQ(std::get<0>(holders_.invalidated[0]), kOther);
+}
+
+TEST_F(DirectoryTest, AGrantThatWasDiscardedDoesNotMakeTheKeyExist) {
+  UpdateRequest request;
+  request.key = "k";
+  request.holder = kOther;
+  request.only_if_absent = true;
+  request.deadline = Deadline();
+  request.discarded = (**Start(directory_.Update(request))).value();
+  const auto again = Start(directory_.Update(request));
+  ASSERT_TRUE((**again).ok());
+  EXPECT_EQ((**Start(directory_.Update(request))).status().GetCode(), K_OC_KEY_ALREADY_EXIST)
+      << "but only the very grant that was discarded";
+}
+
+TEST_F(DirectoryTest, WorkersThatHaveLeftAreNeitherGrantedNorListed) {
+  Update("k", kSelf);
+  EXPECT_EQ((**StartUpdate("k", 99)).status().GetCode(), K_TRY_AGAIN);
+  EXPECT_EQ((**StartLookup("k", 99)).status().GetCode(), K_TRY_AGAIN);
+  EXPECT_EQ(Lookup("k", kThird).owner, kSelf);
+}
+
 // Keys that the ring of {1} ∪ {2} gives to worker 1, resp. 2.
 class RingChangeTest : public DirectoryTest {
  protected:
@@ -287,6 +320,22 @@ TEST_F(RingChangeTest, ReportsOfAnotherEpochAreIgnored) {
   EXPECT_EQ(joining.entries(), 0U);
 }
 
+TEST_F(RingChangeTest, AReportCannotBringBackWhatTheShardKnowsToBeDeleted) {
+  const std::string key = KeyOf(kSelf);
+  const uint64_t version = Update(key, kOther);
+  ASSERT_TRUE((**Start(directory_.Delete(key, Deadline()))).value());
+  EXPECT_TRUE(Begin(directory_, 11, {kSelf, kOther}, kSelf, {kSelf, kOther})) << "somebody left";
+  directory_.Report(11, kOther, {{.key = key, .version = version, .primary = true}});
+  EXPECT_TRUE(Missing(key, kOther));
+}
+
+TEST_F(RingChangeTest, ReportedVersionsOfEpochsToComeAreIgnored) {
+  Directory joining(context_, Clock::Steady(), holders_);
+  Begin(joining, 11, {kSelf, kOther}, kOther);
+  joining.Report(11, kSelf, {{.key = KeyOf(kOther), .version = UINT64_MAX, .primary = true}});
+  EXPECT_EQ(joining.entries(), 0U);
+}
+
 TEST_F(RingChangeTest, AfterADeathTheReplicasOfTheLostOwnerBecomePrimary) {
   Begin(directory_, 11, {kSelf, kOther, kThird}, kSelf);
   std::string key;
@@ -294,9 +343,13 @@ TEST_F(RingChangeTest, AfterADeathTheReplicasOfTheLostOwnerBecomePrimary) {
     if ((**StartUpdate("key" + std::to_string(i), kOther)).ok()) key = "key" + std::to_string(i);
   }
   Lookup(key, kThird);
-  EXPECT_TRUE(Begin(directory_, 12, {kSelf, kThird}, kSelf)) << "its ranges grew";
-  EXPECT_THAT(holders_.promoted, ElementsAre(std::pair(kThird, key)));
+  EXPECT_TRUE(Begin(directory_, 12, {kSelf, kThird}, kSelf, {kSelf, kThird})) << "its ranges grew";
   EXPECT_EQ(Lookup(key, kSelf).owner, kThird) << "what the shard had before needs no report";
+  EXPECT_THAT(holders_.promoted, IsEmpty()) << "the members may not be in this epoch yet";
+  directory_.Settle(12);
+  EXPECT_THAT(holders_.promoted, ElementsAre(std::pair(kThird, key)));
+  directory_.Settle(12);
+  EXPECT_EQ(holders_.promoted.size(), 1U) << "once is enough";
 }
 
 TEST_F(RingChangeTest, AnUpdateThatTheRingOvertookMustBeRepeated) {

@@ -106,6 +106,7 @@ std::string PeerGetAnswer::Encode() const {
   writer.add_uint64(2, ttl_remaining_ms);
   writer.add_bool(3, listed);
   writer.add_bool(4, yours);
+  writer.add_bool(5, evictable);
   return out;
 }
 
@@ -117,6 +118,7 @@ Result<PeerGetAnswer> PeerGetAnswer::Decode(std::string_view body) {
       case Number(2): out.ttl_remaining_ms = reader.get_uint64(); return true;
       case Number(3): out.listed = reader.get_uint64() != 0; return true;
       case Number(4): out.yours = reader.get_uint64() != 0; return true;
+      case Number(5): out.evictable = reader.get_uint64() != 0; return true;
       default: return false;
     }
   });
@@ -131,6 +133,7 @@ std::string PeerUpdate::Encode() const {
   writer.add_bool(4, only_if_absent);
   writer.add_uint64(5, ttl_ms);
   writer.add_uint32(6, timeout_ms);
+  writer.add_uint64(7, discarded);
   return out;
 }
 
@@ -143,6 +146,7 @@ Result<PeerUpdate> PeerUpdate::Decode(std::string_view body) {
       case Number(4): out.only_if_absent = reader.get_uint64() != 0; return true;
       case Number(5): out.ttl_ms = reader.get_uint64(); return true;
       case Number(6): out.timeout_ms = reader.get_uint32(); return true;
+      case Number(7): out.discarded = reader.get_uint64(); return true;
       default: return false;
     }
   });

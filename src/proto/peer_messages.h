@@ -56,6 +56,7 @@ struct PeerGetAnswer {
   uint64_t ttl_remaining_ms = 0;
   bool listed = false;
   bool yours = false;
+  bool evictable = false;
 
   std::string Encode() const;
   static Result<PeerGetAnswer> Decode(std::string_view body);
@@ -68,6 +69,7 @@ struct PeerUpdate {
   bool only_if_absent = false;
   uint64_t ttl_ms = 0;
   uint32_t timeout_ms = 0;
+  uint64_t discarded = 0;
 
   std::string Encode() const;
   static Result<PeerUpdate> Decode(std::string_view body);

@@ -37,6 +37,7 @@ void Fill(pb::GetAnswer& out, Rng& rng) {
   out.set_ttl_remaining_ms(Number(rng));
   out.set_listed(rng() % 2);
   out.set_yours(rng() % 2);
+  out.set_evictable(rng() % 2);
 }
 void Fill(pb::UpdateRequest& out, Rng& rng) {
   out.set_epoch(Number(rng));
@@ -45,6 +46,7 @@ void Fill(pb::UpdateRequest& out, Rng& rng) {
   out.set_only_if_absent(rng() % 2);
   out.set_ttl_ms(Number(rng));
   out.set_timeout_ms(Number32(rng));
+  out.set_discarded(Number(rng));
 }
 void Fill(pb::UpdateAnswer& out, Rng& rng) { out.set_version(Number(rng)); }
 void Fill(pb::InvalidateRequest& out, Rng& rng) {

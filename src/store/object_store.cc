@@ -189,7 +189,6 @@ bool ObjectStore::Promote(std::string_view key, uint64_t version) {
   if (object->meta_.role == Role::kPrimary) return true;
   impl_->Forget(object);
   object->meta_.role = Role::kPrimary;
-  object->meta_.evictable = false;
   impl_->Note(object);
   return true;
 }

@@ -113,7 +113,8 @@ class ObjectStore {
   ObjectRef Find(std::string_view key);
   // Unlinks the key if its version is at most `max_version`. True if something was removed.
   bool Erase(std::string_view key, uint64_t max_version);
-  // Makes a replica of this version the primary copy, which must stay. False if there is none.
+  // Makes a replica of this version the primary copy, which must stay unless it is evictable. False if there
+  // is none.
   bool Promote(std::string_view key, uint64_t version);
   // New expiry of an object; false if absent.
   bool SetExpiry(std::string_view key, TimePoint expires_at);

@@ -8,6 +8,13 @@ void ClusterView::Update(cluster::View view, cluster::SharedRing ring) {
   changed_.NotifyAll();
 }
 
+void ClusterView::Lose(std::string reason) {
+  view_.epoch = 0;
+  valid_until_ = TimePoint::min();
+  fence_reason_ = std::move(reason);
+  changed_.NotifyAll();
+}
+
 Status ClusterView::Serving() const {
   if (clock_.Now() >= valid_until_) {
     return errors::NotReady("worker {} may not serve now: {}", self_.address, fence_reason_);

@@ -23,6 +23,9 @@ class ClusterView {
   void Update(cluster::View view, cluster::SharedRing ring);
   void set_valid_until(TimePoint until) { valid_until_ = until; }
   void set_fence_reason(std::string reason) { fence_reason_ = std::move(reason); }
+  // This worker is no member any more. Nothing that was begun as one may count: the epoch is none, until
+  // the next Update.
+  void Lose(std::string reason);
 
   const transport::PeerId& self() const { return self_; }
   uint64_t epoch() const { return view_.epoch; }

@@ -125,8 +125,10 @@ asio::awaitable<void> Holder::FlushDropped() {
 
 std::vector<proto::PeerEntry> Holder::EntriesFor(const transport::PeerId& shard) const {
   std::vector<proto::PeerEntry> entries;
+  const cluster::SharedRing ring = node_->view.ring();
+  if (node_->view.AddressOf(shard.incarnation) != shard.address) return entries;
   node_->store.ForEach([&](const store::Object& object) {
-    if (node_->view.ShardOf(object.key()) != shard) return;
+    if (ring->OwnerOf(object.key()) != shard.address) return;
     proto::PeerEntry entry;
     entry.key = object.key();
     entry.version = object.meta().version;

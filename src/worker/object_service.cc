@@ -60,11 +60,17 @@ asio::awaitable<Status> ObjectService::Set(std::string key, shm::Extent& extent,
                                            TimePoint deadline) {
   ++counters_.sets;
   const PendingKeys::Operation operation(node_.pending, key, PendingKeys::Kind::kUpdate);
+  uint64_t discarded = 0;
   for (int attempt = 0;; ++attempt) {
     const uint64_t epoch = node_.view.epoch();
     Status serving = node_.view.Serving();
     if (serving.IsError()) co_return serving;
-    auto version = co_await RequestVersion(key, extent.size(), options, deadline);
+    auto version = co_await RequestVersion(key, extent.size(), options, discarded, deadline);
+    if (version.ok() && node_.view.epoch() != epoch) {
+      // The new shard does not know of this grant.
+      discarded = *version;
+      version = errors::TryAgain("the ring changed during the set");
+    }
     if (version.ok()) {
       // Already overwritten by a set that the shard ordered after this one: nothing to publish.
       if (*version <= operation.invalidated_up_to()) co_return Status::OK();
@@ -88,8 +94,8 @@ asio::awaitable<Status> ObjectService::Set(std::string key, shm::Extent& extent,
 }
 
 asio::awaitable<Result<uint64_t>> ObjectService::RequestVersion(std::string key, uint64_t size,
-                                                                SetOptions options, TimePoint deadline) {
-  const uint64_t epoch = node_.view.epoch();
+                                                                SetOptions options, uint64_t discarded,
+                                                                TimePoint deadline) {
   const transport::PeerId shard = node_.view.ShardOf(key);
   uint64_t version = 0;
   if (node_.view.IsSelf(shard)) {
@@ -98,6 +104,7 @@ asio::awaitable<Result<uint64_t>> ObjectService::RequestVersion(std::string key,
     request.holder = shard.incarnation;
     request.size = size;
     request.only_if_absent = options.only_if_absent;
+    request.discarded = discarded;
     request.expires_at = ExpiryOf(node_.clock, options.ttl_ms);
     request.deadline = deadline;
     auto granted = co_await node_.directory.Update(std::move(request));
@@ -105,10 +112,11 @@ asio::awaitable<Result<uint64_t>> ObjectService::RequestVersion(std::string key,
     version = *granted;
   } else {
     proto::PeerUpdate message;
-    message.epoch = epoch;
+    message.epoch = node_.view.epoch();
     message.key = std::move(key);
     message.size = size;
     message.only_if_absent = options.only_if_absent;
+    message.discarded = discarded;
     message.ttl_ms = options.ttl_ms;
     message.timeout_ms = RemainingMs(node_.clock, deadline);
     std::string body = message.Encode();
@@ -119,7 +127,6 @@ asio::awaitable<Result<uint64_t>> ObjectService::RequestVersion(std::string key,
     if (!update.ok()) co_return update.status();
     version = update->version;
   }
-  if (node_.view.epoch() != epoch) co_return errors::TryAgain("the ring changed during the set");
   co_return version;
 }
 
@@ -204,7 +211,7 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, 
   store::ObjectMeta meta;
   meta.version = got->version;
   meta.role = store::Role::kReplica;
-  meta.evictable = true;
+  meta.evictable = got->evictable;  // as a replica it may go anyway
   meta.expires_at = ExpiryOf(node_.clock, got->ttl_remaining_ms);
   const store::ObjectRef current = node_.store.Find(key);
   const bool keep = options_.keep_copies && got->listed && node_.view.epoch() == epoch &&

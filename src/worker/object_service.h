@@ -56,7 +56,7 @@ class ObjectService {
 
  private:
   asio::awaitable<Result<uint64_t>> RequestVersion(std::string key, uint64_t size, SetOptions options,
-                                                   TimePoint deadline);
+                                                   uint64_t discarded, TimePoint deadline);
   asio::awaitable<Result<store::ObjectRef>> Fetch(std::string key, TimePoint wait_until,
                                                   TimePoint deadline);
   asio::awaitable<Status> ResolveOwnGrant(std::string key, uint64_t version, TimePoint deadline);

@@ -106,6 +106,7 @@ asio::awaitable<Status> PeerService::SendObject(ReturnAddress from, std::string 
       proto::PeerGetAnswer answer;
       answer.version = object->meta().version;
       answer.ttl_remaining_ms = TtlMs(node_.clock, object->meta().expires_at);
+      answer.evictable = object->meta().evictable;
       answer.listed = keep_copy && object->meta().version == version;
       transport::Payload payload;
       payload.parts.push_back(object->bytes());
@@ -114,7 +115,11 @@ asio::awaitable<Status> PeerService::SendObject(ReturnAddress from, std::string 
       co_return Status::OK();
     }
     // The version may have been granted to a set of ours that has not published yet.
-    if (!node_.pending.HasUpdate(key) || node_.clock.Now() >= deadline) break;
+    if (!node_.pending.HasUpdate(key)) break;
+    if (node_.clock.Now() >= deadline) {
+      co_return errors::DeadlineExceeded("a set of the object is still under way at worker {}",
+                                         node_.view.self().address);
+    }
     co_await node_.pending.WaitForEnd(key, deadline);
   }
   // By the shard's books this worker has that version. It has not, so whatever it has is older than what
@@ -136,6 +141,7 @@ asio::awaitable<Status> PeerService::ServeUpdate(ReturnAddress from, std::string
   request.holder = from.caller.incarnation;
   request.size = update->size;
   request.only_if_absent = update->only_if_absent;
+  request.discarded = update->discarded;
   request.expires_at = ExpiryOf(node_.clock, update->ttl_ms);
   request.deadline = DeadlineOf(node_.clock, update->timeout_ms);
   auto version = co_await node_.directory.Update(std::move(request));

@@ -38,8 +38,7 @@ void RingFollower::OnView(cluster::View view, cluster::SharedRing ring) {
 }
 
 size_t RingFollower::OnLost(const std::string& reason) {
-  node_.view.set_valid_until(TimePoint::min());
-  node_.view.set_fence_reason(reason);
+  node_.view.Lose(reason);
   node_.directory.Reset();
   return node_.store.Clear();
 }
