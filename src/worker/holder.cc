@@ -82,12 +82,23 @@ void Holder::PromoteHere(std::string_view key, uint64_t version) {
 }
 
 void Holder::NoteDropped(std::string key, uint64_t version) {
+  node_->pending.Invalidate(key, version);  // a fetch under way may not be kept
+  ++untold_[key];
   proto::PeerEntry entry;
   entry.key = std::move(key);
   entry.version = version;
   dropped_.push_back(std::move(entry));
+  ScheduleFlush();
+}
+
+void Holder::Told(const std::string& key) {
+  const auto found = untold_.find(key);
+  if (--found->second == 0) untold_.erase(found);
+}
+
+// Later: the store may be in the middle of something.
+void Holder::ScheduleFlush() {
   if (std::exchange(flush_scheduled_, true)) return;
-  // Later: the store may be in the middle of something.
   asio::co_spawn(node_->context, FlushDropped(), asio::detached);
 }
 
@@ -95,31 +106,45 @@ asio::awaitable<void> Holder::FlushDropped() {
   co_await asio::post(node_->context, asio::use_awaitable);
   flush_scheduled_ = false;
   const std::vector<proto::PeerEntry> dropped = std::exchange(dropped_, {});
-  if (node_->view.ring()->empty()) co_return;
-  std::map<std::string, std::pair<transport::PeerId, proto::PeerEntries>> by_shard;
+  std::map<std::string, std::pair<transport::PeerId, std::vector<proto::PeerEntry>>> by_shard;
   for (const proto::PeerEntry& entry : dropped) {
     const transport::PeerId shard = node_->view.ShardOf(entry.key);
     if (node_->view.IsSelf(shard)) {
       node_->directory.Dropped(entry.key, entry.version, shard.incarnation);
+      Told(entry.key);
       continue;
     }
-    auto& [peer, notice] = by_shard[shard.address];
+    auto& [peer, entries] = by_shard[shard.address];
     peer = shard;
-    notice.entries.push_back(entry);
+    entries.push_back(entry);
   }
-  const TimePoint deadline = node_->clock.Now() + kNoticeTimeout;
   for (auto& [address, target] : by_shard) {
-    auto& [peer, all] = target;
-    for (size_t from = 0; from < all.entries.size(); from += kNoticeEntriesMax) {
-      proto::PeerEntries notice;
-      notice.epoch = node_->view.epoch();
-      const size_t to = std::min(all.entries.size(), from + kNoticeEntriesMax);
-      notice.entries.assign(all.entries.begin() + from, all.entries.begin() + to);
-      std::string body = notice.Encode();
-      // A lost notice costs a detour: the shard learns of it when it sends a reader here.
-      co_await node_->transport.Call(peer, static_cast<uint16_t>(proto::PeerMessage::kDropped),
-                                     std::move(body), deadline);
+    asio::co_spawn(node_->context, TellShard(target.first, std::move(target.second)), asio::detached);
+  }
+}
+
+// A notice counts only in the epoch it was sent in, so after a change of the ring it goes out anew, perhaps
+// to another shard.
+asio::awaitable<void> Holder::TellShard(transport::PeerId shard, std::vector<proto::PeerEntry> entries) {
+  const uint64_t epoch = node_->view.epoch();
+  for (size_t from = 0; from < entries.size();) {
+    const size_t to = std::min(entries.size(), from + kNoticeEntriesMax);
+    proto::PeerEntries notice;
+    notice.epoch = epoch;
+    notice.entries.assign(entries.begin() + from, entries.begin() + to);
+    std::string body = notice.Encode();
+    const TimePoint deadline = node_->clock.Now() + kNoticeTimeout;
+    auto answer = co_await node_->transport.Call(
+        shard, static_cast<uint16_t>(proto::PeerMessage::kDropped), std::move(body), deadline);
+    if (answer.ok()) {
+      for (; from < to; ++from) Told(entries[from].key);
+      continue;
     }
+    co_await node_->view.WaitForChange(node_->clock.Now() + kUnreachablePause);
+    if (node_->view.epoch() == epoch) continue;
+    dropped_.insert(dropped_.end(), entries.begin() + from, entries.end());
+    ScheduleFlush();
+    co_return;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "proto/peer_messages.h"
@@ -26,19 +27,26 @@ class Holder final : public directory::HolderLink {
   void InvalidateHere(std::string_view key, uint64_t version);
   void PromoteHere(std::string_view key, uint64_t version);
 
-  // Tells the shards, soon and in batches, that copies are gone from here.
+  // Tells the shards, soon and in batches, that copies are gone from here. Until a shard has acknowledged it
+  // the key is untold: a copy fetched meanwhile must not be kept, or the late notice would strike it off.
   void NoteDropped(const store::Object& object) { NoteDropped(object.key(), object.meta().version); }
   void NoteDropped(std::string key, uint64_t version);
+
+  bool Untold(std::string_view key) const { return untold_.contains(key); }
 
   // What this worker holds of the keys whose shard is at `shard`.
   std::vector<proto::PeerEntry> EntriesFor(const transport::PeerId& shard) const;
 
  private:
   asio::awaitable<void> FlushDropped();
+  void ScheduleFlush();
+  asio::awaitable<void> TellShard(transport::PeerId shard, std::vector<proto::PeerEntry> entries);
+  void Told(const std::string& key);
   asio::awaitable<void> SendPromote(transport::PeerId peer, std::string key, uint64_t version);
 
   const Node* node_ = nullptr;
   std::vector<proto::PeerEntry> dropped_;
+  std::unordered_map<std::string, uint32_t, KeyHash, std::equal_to<>> untold_;  // notices on their way
   bool flush_scheduled_ = false;
 };
 

@@ -160,6 +160,7 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Get(std::string key, Ti
 asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, TimePoint wait_until,
                                                                TimePoint deadline) {
   const PendingKeys::Operation operation(node_.pending, key, PendingKeys::Kind::kFetch);
+  const bool may_keep = options_.keep_copies && !holder_.Untold(key);
   const uint64_t epoch = node_.view.epoch();
   const transport::PeerId shard = node_.view.ShardOf(key);
   transport::PeerId asked = shard;
@@ -169,7 +170,7 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, 
     directory::LookupRequest lookup;
     lookup.key = key;
     lookup.reader = shard.incarnation;
-    lookup.keep_copy = options_.keep_copies;
+    lookup.keep_copy = may_keep;
     lookup.wait_until = wait_until;
     lookup.deadline = deadline;
     auto found = co_await node_.directory.Lookup(std::move(lookup));
@@ -183,7 +184,7 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, 
     message.epoch = node_.view.epoch();
     message.key = key;
     message.version = found->version;
-    message.keep_copy = options_.keep_copies;
+    message.keep_copy = may_keep;
     message.timeout_ms = RemainingMs(node_.clock, deadline);
     type = proto::PeerMessage::kFetch;
     body = message.Encode();
@@ -192,7 +193,7 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, 
     message.epoch = epoch;
     message.key = key;
     message.wait_ms = wait_until > node_.clock.Now() ? RemainingMs(node_.clock, wait_until) : 0;
-    message.keep_copy = options_.keep_copies;
+    message.keep_copy = may_keep;
     message.timeout_ms = RemainingMs(node_.clock, deadline);
     body = message.Encode();
   }
@@ -214,7 +215,7 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, 
   meta.evictable = got->evictable;  // as a replica it may go anyway
   meta.expires_at = ExpiryOf(node_.clock, got->ttl_remaining_ms);
   const store::ObjectRef current = node_.store.Find(key);
-  const bool keep = options_.keep_copies && got->listed && node_.view.epoch() == epoch &&
+  const bool keep = may_keep && got->listed && node_.view.epoch() == epoch &&
                     got->version > operation.invalidated_up_to() &&
                     (!current || current->meta().version < got->version);
   if (keep) co_return node_.store.Publish(key, meta, std::move(extent));
