@@ -12,6 +12,7 @@
 
 #include "arguments.h"
 #include "datasystem/kv_client.h"
+#include "gil.h"
 #include "results.h"
 
 namespace datasystem::python {
@@ -27,7 +28,7 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client() {
-    py::gil_scoped_release without_gil;
+    GilRelease without_gil;
     client_.reset();
   }
 
@@ -38,7 +39,7 @@ class Client {
   void Close() {
     Status status;
     {
-      py::gil_scoped_release without_gil;
+      GilRelease without_gil;
       std::unique_lock lock(mutex_, std::defer_lock);
       if (::getpid() == process_) lock.lock();
       status = client_->ShutDown();
@@ -120,7 +121,7 @@ class Client {
   // Runs `function` without the GIL, unless the client is being closed.
   template <typename Function>
   Status Call(Function function) {
-    py::gil_scoped_release without_gil;
+    GilRelease without_gil;
     std::shared_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) return Status(K_NOT_READY, "the client is being closed by another thread");
     return function();

@@ -9,6 +9,7 @@
 #include "client/worker_report.h"
 #include "datasystem/context/context.h"
 #include "datasystem/utils/status.h"
+#include "gil.h"
 #include "kv_client.h"
 #include "results.h"
 
@@ -26,7 +27,7 @@ void BindStatus(py::module_& module) {
 
 std::string WorkerReport(const std::string& host, int32_t port, int64_t timeout_ms) {
   Result<std::string> report = [&] {
-    py::gil_scoped_release without_gil;
+    GilRelease without_gil;
     return client::FetchWorkerReport(host, port, std::chrono::milliseconds(timeout_ms));
   }();
   ThrowIfError(report.status());

@@ -4,6 +4,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "gil.h"
+
 namespace datasystem::python {
 namespace {
 
@@ -27,7 +29,7 @@ void ThrowIfError(const Status& status) {
 }
 
 HeldBuffer::~HeldBuffer() {
-  py::gil_scoped_release without_gil;
+  GilRelease without_gil;
   buffer_.reset();
 }
 
@@ -56,7 +58,7 @@ py::list CopyOut(std::vector<Optional<ReadOnlyBuffer>>& values, bool as_text) {
     result[i] = std::move(bytes);
   }
   if (total < kCopyWithoutGilMin) Run(copies);
-  py::gil_scoped_release without_gil;
+  GilRelease without_gil;
   if (total >= kCopyWithoutGilMin) Run(copies);
   values.clear();
   return result;
@@ -81,7 +83,7 @@ void BindReadOnlyBuffer(py::module_& module) {
            [](const HeldBuffer& buffer, uint64_t timeout_sec) {
              Status status;
              {
-               py::gil_scoped_release without_gil;
+               GilRelease without_gil;
                status = buffer->RLatch(timeout_sec);
              }
              ThrowIfError(status);

@@ -49,6 +49,20 @@ std::string HostName() {
   return host;
 }
 
+// Text of strangers may be in a message: it must not be able to begin a line, or to move a terminal.
+std::string Printable(std::string_view message) {
+  std::string printable;
+  printable.reserve(message.size());
+  for (const char c : message) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      printable += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      printable += c;
+    }
+  }
+  return printable;
+}
+
 const char* BaseName(const char* path) {
   const char* slash = std::strrchr(path, '/');
   return slash == nullptr ? path : slash + 1;
@@ -95,7 +109,7 @@ void WriteLog(LogLevel level, const char* file, int line, std::string_view messa
   const LogState& state = State();
   state.logger->log(ToSpdlog(level),
                     fmt::format("{}:{} | {} | {}:{} |  | {} | {}", BaseName(file), line, state.host,
-                                ::getpid(), ::syscall(SYS_gettid), state.cluster, message));
+                                ::getpid(), ::syscall(SYS_gettid), state.cluster, Printable(message)));
 }
 
 }  // namespace datasystem

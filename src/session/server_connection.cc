@@ -18,10 +18,34 @@ Status Closed(const std::string& peer, const asio::error_code& error) {
   return errors::Disconnected("connection of {} ended: {}", peer, error.message());
 }
 
+// What must move within kStallMax, and what a body grows by as it arrives: a header alone costs us nothing.
+constexpr size_t kPiece = 1 << 20;
+
 }  // namespace
 
+// Closes the connection if it lives for kStallMax.
+class ServerConnection::StallTimer {
+ public:
+  explicit StallTimer(ServerConnection& connection) : timer_(connection.stall_timer_) {
+    timer_.expires_after(kStallMax);
+    timer_.async_wait([weak = connection.weak_from_this()](asio::error_code error) {
+      const auto stalled = weak.lock();
+      if (!error && stalled) stalled->Close();
+    });
+  }
+  StallTimer(const StallTimer&) = delete;
+  ~StallTimer() { timer_.cancel(); }
+
+ private:
+  asio::steady_timer& timer_;
+};
+
 ServerConnection::ServerConnection(Socket socket, std::string peer)
-    : socket_(std::move(socket)), peer_(std::move(peer)), buffer_(kBufferSize) {}
+    : socket_(std::move(socket)), stall_timer_(socket_.get_executor()), peer_(std::move(peer)),
+      buffer_(kBufferSize) {
+  asio::error_code ignored;  // a socket that is no more: the first read says so
+  socket_.non_blocking(true, ignored);
+}
 
 asio::awaitable<Status> ServerConnection::Fill(size_t wanted) {
   if (end_ - begin_ >= wanted) co_return Status::OK();
@@ -43,10 +67,11 @@ asio::awaitable<Status> ServerConnection::ReadPayload(std::span<std::byte> bytes
   const size_t have = std::min(bytes.size(), end_ - begin_);
   std::memcpy(bytes.data(), buffer_.data() + begin_, have);
   begin_ += have;
-  if (have < bytes.size()) {
+  for (size_t done = have; done < bytes.size();) {
+    const StallTimer stall(*this);
     asio::error_code error;
-    const auto rest = asio::buffer(bytes.data() + have, bytes.size() - have);
-    co_await asio::async_read(socket_, rest, asio::redirect_error(asio::use_awaitable, error));
+    const auto piece = asio::buffer(bytes.data() + done, std::min(kPiece, bytes.size() - done));
+    done += co_await asio::async_read(socket_, piece, asio::redirect_error(asio::use_awaitable, error));
     if (error) co_return Closed(peer_, error);
   }
   if (begin_ == end_) begin_ = end_ = 0;
@@ -77,9 +102,12 @@ asio::awaitable<Result<Frame>> ServerConnection::ReadFrame(uint32_t body_max) {
   begin_ += kFrameHeaderSize;
   Frame frame;
   frame.header = *header;
-  frame.body.resize(header->body_size);
-  Status body = co_await ReadPayload(std::as_writable_bytes(std::span(frame.body)));
-  if (body.IsError()) co_return body;
+  while (frame.body.size() < header->body_size) {
+    const size_t before = frame.body.size();
+    frame.body.resize(std::min<size_t>(header->body_size, before + kPiece));
+    Status body = co_await ReadPayload(std::as_writable_bytes(std::span(frame.body)).subspan(before));
+    if (body.IsError()) co_return body;
+  }
   co_return frame;
 }
 
@@ -96,9 +124,20 @@ asio::awaitable<Status> ServerConnection::Write(uint16_t type, uint64_t request_
   buffers.push_back(asio::buffer(head));
   buffers.push_back(asio::buffer(body));
   for (const auto& part : parts) buffers.push_back(asio::buffer(part.data(), part.size()));
+  // Most answers fit into the socket's buffer: one call, no timer, no detour through the loop.
   asio::error_code error;
-  co_await asio::async_write(socket_, buffers, asio::redirect_error(asio::use_awaitable, error));
-  if (error) co_return Closed(peer_, error);
+  size_t sent = socket_.write_some(buffers, error);
+  if (error && error != asio::error::would_block) co_return Closed(peer_, error);
+  for (const asio::const_buffer& whole : buffers) {
+    size_t done = std::min(sent, whole.size());
+    sent -= done;
+    while (done < whole.size()) {
+      const StallTimer stall(*this);
+      const auto piece = asio::buffer(whole + done, kPiece);
+      done += co_await asio::async_write(socket_, piece, asio::redirect_error(asio::use_awaitable, error));
+      if (error) co_return Closed(peer_, error);
+    }
+  }
   co_return Status::OK();
 }
 

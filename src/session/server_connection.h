@@ -6,6 +6,8 @@
 
 #include <asio/awaitable.hpp>
 #include <asio/generic/stream_protocol.hpp>
+#include <asio/steady_timer.hpp>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,7 +24,7 @@ struct Frame {
   std::string body;  // the payload follows in the stream: take it by ReadPayload or DiscardPayload
 };
 
-class ServerConnection {
+class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
   using Socket = asio::generic::stream_protocol::socket;
 
@@ -30,6 +32,10 @@ class ServerConnection {
   ServerConnection(Socket socket, std::string peer);
 
   const std::string& peer() const { return peer_; }
+
+  // Waits for the next frame as long as it takes; but who has begun one, or is being answered, and moves
+  // nothing for this long, is dead, and the connection ends.
+  static constexpr auto kStallMax = std::chrono::seconds(60);
 
   // kClientWorkerDisconnect when the other side closed, kInvalid when it does not speak our protocol.
   asio::awaitable<Result<Frame>> ReadFrame(uint32_t body_max);
@@ -47,9 +53,11 @@ class ServerConnection {
   void Close();
 
  private:
+  class StallTimer;
   asio::awaitable<Status> Fill(size_t wanted);
 
   Socket socket_;
+  asio::steady_timer stall_timer_;
   const std::string peer_;
   // Received and not consumed: [begin_, end_) of buffer_. Small requests come whole in one read.
   std::vector<std::byte> buffer_;

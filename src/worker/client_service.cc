@@ -126,6 +126,7 @@ asio::awaitable<Status> ClientService::Handshake(Connection connection, bool is_
                                          : sessions_.Join(hello->session_id, hello->session_token);
     if (opened.ok()) {
       session = *opened;
+      sessions_.Add(*session, connection);
       first = hello->session_id == 0;
       reply.protocol = std::min(hello->protocol_max, proto::kSessionProtocolMax);
       reply.session_id = session->id;

@@ -24,11 +24,26 @@ Result<std::shared_ptr<ClientSession>> ClientSessions::Join(uint64_t id, uint64_
   if (found == sessions_.end() || found->second->token != token) {
     return errors::Disconnected("the worker has no such session: its first connection has ended");
   }
+  ClientSession& session = *found->second;
+  std::erase_if(session.connections, [](const auto& connection) { return connection.expired(); });
+  if (session.connections.size() >= kConnectionsMax) {
+    return errors::Make(K_FILE_LIMIT_REACHED, "this client has {} connections already, which is the limit",
+                        session.connections.size());
+  }
   return found->second;
+}
+
+void ClientSessions::Add(ClientSession& session,
+                         const std::shared_ptr<session::ServerConnection>& connection) const {
+  session.connections.push_back(connection);
 }
 
 void ClientSessions::End(ClientSession& session) {
   session.ended = true;
+  for (const auto& connection : session.connections) {
+    if (const auto open = connection.lock()) open->Close();
+  }
+  session.connections.clear();
   session.pins.clear();
   session.buffers.clear();
   session.buffer_bytes = 0;

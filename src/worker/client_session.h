@@ -7,8 +7,10 @@
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "base/result.h"
+#include "session/server_connection.h"
 #include "shm/extent.h"
 #include "store/object_store.h"
 
@@ -20,6 +22,7 @@ struct ClientSession {
   uint64_t process_id = 0;   // as the client says
   bool shared_memory = false;
   bool ended = false;
+  std::vector<std::weak_ptr<session::ServerConnection>> connections;  // they end with the session
   uint64_t next_id = 1;
   std::unordered_map<uint64_t, store::ObjectRef> pins;
   std::unordered_map<uint64_t, shm::Extent> buffers;
@@ -30,13 +33,18 @@ struct ClientSession {
 
 class ClientSessions {
  public:
+  // The SDK's pool has at most 128.
+  static constexpr size_t kConnectionsMax = 256;
+
   explicit ClientSessions(uint32_t clients_max) : clients_max_(clients_max) {}
 
   // kFileLimitReached when there are max_client_num clients already.
   Result<std::shared_ptr<ClientSession>> Open(uint64_t process_id, bool shared_memory);
-  // kInvalid if there is no such session or the token is not its own.
+  // kClientWorkerDisconnect if there is no such session or the token is not its own, kFileLimitReached if it
+  // has kConnectionsMax connections.
   Result<std::shared_ptr<ClientSession>> Join(uint64_t id, uint64_t token) const;
-  // Drops what the client held.
+  void Add(ClientSession& session, const std::shared_ptr<session::ServerConnection>& connection) const;
+  // Drops what the client held, and closes its connections.
   void End(ClientSession& session);
 
   size_t size() const { return sessions_.size(); }

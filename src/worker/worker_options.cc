@@ -7,6 +7,10 @@ using namespace config;  // NOLINT: the names of the flags
 Result<WorkerOptions> WorkerOptions::FromFlags(const FlagValues& flags) {
   WorkerOptions options;
   ASSIGN_OR_RETURN(options.worker_address, SocketAddress::Parse(flags.Get(kWorkerAddress)));
+  if (options.worker_address.port == 0) {
+    return errors::Invalid("worker_address {} has port 0: others must know the port, choose one from 1 to 65535",
+                           options.worker_address.ToString());
+  }
   options.bind_address = options.worker_address;
   if (!flags.Get(kBindAddress).empty()) {
     ASSIGN_OR_RETURN(options.bind_address, SocketAddress::Parse(flags.Get(kBindAddress)));
