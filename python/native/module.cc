@@ -37,6 +37,8 @@ std::string WorkerReport(const std::string& host, int32_t port, int64_t timeout_
 }  // namespace
 
 PYBIND11_MODULE(libds_client_py, module) {
+  GilRelease::Prepare();
+  py::module_::import("atexit").attr("register")(py::cpp_function(&GilRelease::EndCalls));
   BindStatus(module);
   BindReadOnlyBuffer(module);
   BindKVClient(module);
