@@ -230,6 +230,7 @@ run_python() {
   step "Python and end-to-end tests"
   DATASYSTEM_BUILD_DIR=$build_dir DATASYSTEM_OUTPUT_DIR=$output_dir PYTHONPATH=$build_dir/python \
     DATASYSTEM_WORKER_BINARY=$build_dir/src/worker/datasystem_worker \
+    DATASYSTEM_WORKER_BINARY_NO_RDMA="$build_dir/src/worker/datasystem_worker_without_rdma" \
     "$interpreter" -m pytest -q --junitxml="$build_dir/pytest.xml" python/tests cli/tests tests
 }
 # All suites run, whatever the first of them says.
