@@ -10,7 +10,7 @@ debian=(
   binutils ca-certificates ccache cmake g++ git make mold ninja-build patchelf pkg-config
   # transport, messages, membership
   ibverbs-providers libasio-dev libgrpc++-dev libibverbs-dev libprotobuf-dev libprotozero-dev librdmacm-dev
-  libucx-dev protobuf-compiler protobuf-compiler-grpc etcd-server
+  libucx-dev protobuf-compiler protobuf-compiler-grpc etcd-server etcd-client
   # memory, logs, hashing, reports
   libfmt-dev libjemalloc-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev
   # Python client, wheel, tests
