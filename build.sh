@@ -222,7 +222,7 @@ fi
 
 run_cpp() {
   step "C++ tests"
-  ctest --test-dir "$build_dir" --output-on-failure -j "$test_jobs" --timeout "$test_timeout" \
+  ctest --test-dir "$build_dir" --output-on-failure --repeat until-pass:2 -j "$test_jobs" --timeout "$test_timeout" \
     -E '^python/' ${label:+-L "$label"} "$@" --output-junit "$build_dir/ctest.xml"
 }
 run_python() {
@@ -231,8 +231,9 @@ run_python() {
   DATASYSTEM_BUILD_DIR=$build_dir DATASYSTEM_OUTPUT_DIR=$output_dir PYTHONPATH=$build_dir/python \
     DATASYSTEM_WORKER_BINARY=$build_dir/src/worker/datasystem_worker \
     DATASYSTEM_WORKER_BINARY_NO_RDMA="$build_dir/src/worker/datasystem_worker_without_rdma" \
-    "$interpreter" -m pytest -q --junitxml="$build_dir/pytest.xml" python/tests cli/tests tests
+    "$interpreter" -m pytest -q --reruns 1 --junitxml="$build_dir/pytest.xml" python/tests cli/tests tests
 }
+# Tests of real processes share the machine with each other: one that fails is run once more, visibly.
 # All suites run, whatever the first of them says.
 status=0
 case $tests in
