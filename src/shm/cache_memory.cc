@@ -6,10 +6,12 @@
 
 #include <atomic>
 
+#include "base/check.h"
 #include "shm/page_ranges.h"
 #include "shm/populator.h"
 #include "shm/segment.h"
 #include "shm/slab_arena.h"
+#include "shm/slab_pages.h"
 
 namespace datasystem::shm {
 namespace {
@@ -30,6 +32,7 @@ struct CacheMemory::Impl {
       : segment(std::move(backing)),
         limits(slab_limits),
         pages(segment.bytes().size() / limits.page_bytes * limits.page_bytes, limits.page_bytes),
+        slabs(segment.bytes().size(), limits.page_bytes),
         populator(segment.bytes(), segment.page_bytes()) {}
 
   uint64_t PagesFor(uint64_t size) const {
@@ -45,6 +48,7 @@ struct CacheMemory::Impl {
   Segment segment;
   SlabLimits limits;
   PageRanges pages;
+  SlabPages slabs;
   std::vector<std::unique_ptr<SlabArena>> arenas;
   Populator populator;
   std::atomic<uint64_t> allocated_bytes{0};
@@ -84,7 +88,7 @@ Result<std::unique_ptr<CacheMemory>> CacheMemory::Create(const CacheMemoryOption
                                     .transparent_huge_pages = options.transparent_huge_pages}));
   auto impl = std::make_unique<Impl>(std::move(segment), limits);
   for (uint32_t i = 0; i < options.arenas; ++i) {
-    ASSIGN_OR_RETURN(auto arena, SlabArena::Create(impl->pages, impl->segment.bytes()));
+    ASSIGN_OR_RETURN(auto arena, SlabArena::Create(impl->pages, impl->slabs, impl->segment.bytes()));
     impl->arenas.push_back(std::move(arena));
   }
   if (options.populate_at_start) {
@@ -113,8 +117,26 @@ Result<Extent> CacheMemory::Allocate(uint64_t size) {
   return Extent(this, {.segment = kSegmentId, .offset = offset, .size = size}, data);
 }
 
+Extent CacheMemory::Adopt(const Location& location) {
+  const auto bytes = Resolve(location);
+  CHECK(bytes.ok() && location.size > 0);
+  return Extent(this, location, bytes->data());
+}
+
+void CacheMemory::Trim(Extent& extent, uint64_t size) {
+  const Location before = extent.location();
+  CHECK(extent.memory_ == this && size >= 1 && size <= before.size);
+  const uint64_t kept = impl_->PagesFor(size);
+  const uint64_t held = impl_->PagesFor(before.size);
+  if (kept < held && !impl_->slabs.Contains(before.offset)) {
+    impl_->pages.GiveBack(before.offset + kept, held - kept);
+  }
+  impl_->allocated_bytes.fetch_sub(before.size - size, std::memory_order_relaxed);
+  extent.location_.size = size;
+}
+
 void CacheMemory::Free(const Location& location, std::byte* data) {
-  if (location.size <= impl_->limits.value_bytes_max) {
+  if (impl_->slabs.Contains(location.offset)) {
     SlabArena::Free(data);
   } else {
     impl_->pages.GiveBack(location.offset, impl_->PagesFor(location.size));

@@ -1,6 +1,7 @@
 // The cache memory of one worker: memfd segments, and jemalloc arenas that carve extents out of them.
 //
-// Ownership: owns segments and arenas; every Extent must be gone before it is destroyed (checked).
+// Ownership: owns segments and arenas; every Extent and released Location must have come back before it is
+//            destroyed (checked).
 // Threads:   Allocate and the release of extents are safe from any thread and never block on I/O.
 // Bound:     the sum of all extents and of what the arenas need around them never exceeds size_bytes.
 #pragma once
@@ -43,9 +44,15 @@ class CacheMemory {
   static Result<std::unique_ptr<CacheMemory>> Create(const CacheMemoryOptions& options);
   ~CacheMemory();
 
-  // Aligned to 64 bytes; the content is undefined. kOutOfMemory means "evict, then retry": nothing has
+  // Aligned to 64 bytes, below 512 bytes to 16; the content is undefined. kOutOfMemory means "evict, then retry": nothing has
   // changed; the message has the bytes asked for and the largest piece that is free.
   Result<Extent> Allocate(uint64_t size);
+  // Takes back what Extent::Release() gave up, once. The location is the caller's own (checked): what came
+  // from elsewhere goes to Resolve().
+  Extent Adopt(const Location& location);
+  // Keeps the first `size` bytes, 1 to extent.size() (checked). Whole pages of a large extent become free;
+  // a small one keeps its place in the slab.
+  void Trim(Extent& extent, uint64_t size);
 
   std::vector<SegmentHandle> segments() const;
   // The bytes of a location that came from elsewhere. kOutOfRange if it is not inside one segment.
