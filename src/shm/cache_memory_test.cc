@@ -287,12 +287,15 @@ TEST(CacheMemory, StopsPopulatingWhenDestroyed) {
 }
 
 TEST(CacheMemoryDeathTest, CatchesTrimsAndAdoptionsThatCannotBe) {
-  auto memory = MakeMemory(kMiB);
-  Extent extent = memory->Allocate(100).value();
-  EXPECT_DEATH(memory->Trim(extent, 0), "");
-  EXPECT_DEATH(memory->Trim(extent, 101), "");
-  EXPECT_DEATH(memory->Adopt({.segment = 0, .offset = kMiB, .size = 1}), "");
-  EXPECT_DEATH(memory->Adopt({.segment = 1, .offset = 0, .size = 1}), "");
+  const auto trim = [](uint64_t size) {
+    auto memory = MakeMemory(kMiB);
+    Extent extent = memory->Allocate(100).value();
+    memory->Trim(extent, size);
+  };
+  EXPECT_DEATH(trim(0), "");
+  EXPECT_DEATH(trim(101), "");
+  EXPECT_DEATH(MakeMemory(kMiB)->Adopt({.segment = 0, .offset = kMiB, .size = 1}), "");
+  EXPECT_DEATH(MakeMemory(kMiB)->Adopt({.segment = 1, .offset = 0, .size = 1}), "");
 }
 
 TEST(CacheMemoryDeathTest, CatchesExtentsThatOutliveIt) {

@@ -110,13 +110,13 @@ void* SlabArena::TakePages(extent_hooks_t* hooks, void* wanted, size_t size, siz
                            bool* commit, unsigned) {
   auto* self = reinterpret_cast<Hooks*>(hooks);
   const uint64_t page_bytes = self->pages->page_bytes();
-  if (wanted != nullptr || alignment > page_bytes || size > kSlabPagesMax * page_bytes) return nullptr;
+  // Nothing touches the pages here: whether there is memory behind them is seen to later.
+  if (wanted != nullptr || *zero || alignment > page_bytes || size > kSlabPagesMax * page_bytes) return nullptr;
   const auto offset = self->pages->Take(size, PageRanges::End::kHigh);
   if (!offset) return nullptr;
   self->slabs->Add(*offset, size);
   self->taken_bytes.fetch_add(size, std::memory_order_relaxed);
   std::byte* address = self->segment.data() + *offset;
-  if (*zero) std::memset(address, 0, size);
   *commit = true;
   return address;
 }
