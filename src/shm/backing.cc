@@ -20,9 +20,6 @@
 namespace datasystem::shm {
 namespace {
 
-// The kernel holds the address space's lock for the length of a population, and an idle thread may lose its
-// CPU meanwhile: small chunks keep the wait of whoever maps memory short. See docs/decisions/0010.md.
-constexpr uint64_t kChunkBytes = 256 * 1024;
 constexpr uint64_t kReturnLooksMax = 4096;  // chunks that one attempt to find a free one looks at
 constexpr uint64_t kReturnTriesMax = 256;   // and of which it asks PageRanges
 constexpr int kPressureReturnsMax = 1024;   // chunks a call
@@ -52,7 +49,7 @@ Backing::Backing(const Segment& segment, PageRanges& pages, BackingOptions optio
     : segment_(segment),
       pages_(pages),
       options_(std::move(options)),
-      chunk_bytes_(std::max(kChunkBytes, segment.page_bytes())),
+      chunk_bytes_(std::max(options_.chunk_bytes_min, segment.page_bytes())),
       states_((segment.bytes().size() + chunk_bytes_ - 1) / chunk_bytes_) {
   if (options_.head_room) budget_.emplace(options_.head_room, *options_.clock);
 }

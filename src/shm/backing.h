@@ -27,6 +27,9 @@ struct BackingOptions {
   // MADV_POPULATE_WRITE, as the background population always does.
   bool fallocate = true;
   bool gives_back = true;  // false: what is there stays, as with huge pages or what a device has pinned
+  // The kernel holds the address space's lock while it populates a chunk, and an idle thread may lose its CPU
+  // meanwhile: small chunks keep the wait of whoever maps memory short. See docs/decisions/0010.md.
+  uint64_t chunk_bytes_min = 256 * 1024;
   std::function<HeadRoom()> head_room;  // empty: no limit is looked at, as with huge pages
   const Clock* clock = &Clock::Steady();
 };

@@ -21,6 +21,7 @@ namespace {
 constexpr uint32_t kSegmentId = 0;
 constexpr uint64_t kBackingStepBytes = 4 << 20;  // see docs/decisions/0010.md
 constexpr uint64_t kMib = 1 << 20;
+constexpr uint64_t kTransparentHugePageBytes = 2 * kMib;  // what x86-64 and arm64 with small pages have
 
 // Spreads threads over arenas: each takes the next number when it first allocates.
 uint32_t ThreadNumber() {
@@ -43,6 +44,7 @@ BackingOptions BackingFrom(const CacheMemoryOptions& options, uint64_t size_byte
   BackingOptions backing{.fallocate = options.fallocate,
                          .gives_back = !options.huge_pages && !options.populate_at_start && !options.pinned,
                          .head_room = options.head_room};
+  if (options.transparent_huge_pages) backing.chunk_bytes_min = kTransparentHugePageBytes;
   if (options.huge_pages) {
     backing.head_room = nullptr;  // reserved when they were mapped, and no part of the limits
   } else if (!backing.head_room) {
