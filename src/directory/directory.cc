@@ -4,7 +4,15 @@
 
 #include <algorithm>
 
+#include "base/concurrently.h"
+
 namespace datasystem::directory {
+namespace {
+
+// Holders that are told at the same time to drop their copies of one key.
+constexpr size_t kDropWindow = 64;
+
+}  // namespace
 
 // While it lives, the key is being changed by its owner only.
 class Directory::Change {
@@ -202,11 +210,13 @@ void Directory::Settle(uint64_t epoch) {
 
 asio::awaitable<Status> Directory::DropCopies(std::string key, uint64_t version,
                                               std::vector<HolderId> holders, TimePoint deadline) {
-  for (const HolderId holder : holders) {
-    Status dropped = co_await holders_.Invalidate(holder, key, version, deadline);
-    if (dropped.IsError()) co_return dropped;
-  }
-  co_return Status::OK();
+  Status first_error;
+  const auto drop = [&](size_t i) -> asio::awaitable<void> {
+    Status dropped = co_await holders_.Invalidate(holders[i], key, version, deadline);
+    if (dropped.IsError() && first_error.IsOk()) first_error = dropped;
+  };
+  if (!holders.empty()) co_await ForEachConcurrently(context_, holders.size(), kDropWindow, drop);
+  co_return first_error;
 }
 
 asio::awaitable<Result<uint64_t>> Directory::Update(UpdateRequest request) {
@@ -259,6 +269,40 @@ asio::awaitable<Result<bool>> Directory::Delete(std::string key, TimePoint deadl
   co_return live;
 }
 
+// Replicas go first, so that at any moment all copies live equally long, whatever fails in between. The entry
+// lives as long as the longer of both times until it is known which holds: an entry that ends before its copies
+// would let the key be created anew beside them; one that ends after them is put right by the next reader.
+asio::awaitable<Status> Directory::Expire(std::string key, TimePoint expires_at, TimePoint deadline) {
+  Status ready = co_await Ready(key, deadline);
+  if (ready.IsError()) co_return ready;
+  const uint64_t epoch = epoch_;
+  const Change change(*this, key);
+
+  Entry* entry = FindLive(key);
+  if (entry == nullptr) co_return errors::NotFound("no object {}", key);
+  const uint64_t version = entry->version;
+  const HolderId owner = entry->holders.front();
+  std::vector<HolderId> replicas(entry->holders.begin() + 1, entry->holders.end());
+  entry->expires_at = std::max(entry->expires_at, expires_at);
+
+  Status done = co_await DropCopies(key, version, std::move(replicas), deadline);
+  if (done.IsError()) co_return done;
+  if (epoch != epoch_) co_return errors::TryAgain("the ring changed before the expiry was set");
+  done = co_await holders_.SetExpiry(owner, key, version, expires_at, deadline);
+  if (epoch != epoch_) co_return errors::TryAgain("the ring changed while the expiry was set");
+  if (done.IsError() && done.GetCode() != K_NOT_FOUND) co_return done;
+
+  const auto found = entries_.find(key);  // nobody but this change touched it in this epoch
+  if (done.IsError()) {
+    Remove(found);
+    co_return errors::NotFound("no object {}", key);
+  }
+  found->second.expires_at = expires_at;
+  found->second.has_primary = true;
+  found->second.holders.assign(1, owner);
+  co_return Status::OK();
+}
+
 asio::awaitable<Result<Found>> Directory::Lookup(LookupRequest request) {
   for (;;) {
     Status ready = co_await Ready(request.key, request.deadline);
@@ -295,6 +339,15 @@ bool Directory::LoseHolder(const std::string& key, Entry& entry, HolderId holder
     if (entry.has_primary) holders_.Promote(entry.holders.front(), key, entry.version);
   }
   return true;
+}
+
+// Readers who wait for the version may be listed already: none of them becomes its owner.
+asio::awaitable<Status> Directory::Withdraw(std::string key, uint64_t version, TimePoint deadline) {
+  Status ready = co_await Ready(key, deadline);
+  if (ready.IsError()) co_return ready;
+  const auto found = entries_.find(key);
+  if (found != entries_.end() && found->second.version == version) Remove(found);
+  co_return Status::OK();
 }
 
 void Directory::Dropped(std::string_view key, uint64_t version, HolderId holder) {

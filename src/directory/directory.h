@@ -36,6 +36,11 @@ class HolderLink {
   // OK once the holder has no copy up to `version` that anyone could still get.
   virtual asio::awaitable<Status> Invalidate(HolderId holder, std::string key, uint64_t version,
                                              TimePoint deadline) = 0;
+  // OK once the holder's copy of just this version is the primary one and lives until `expires_at`.
+  // K_NOT_FOUND if the holder has not got it, and will not get it any more; K_TRY_AGAIN if that is not known
+  // yet, or the ring changed. After any other error it may have been done.
+  virtual asio::awaitable<Status> SetExpiry(HolderId holder, std::string key, uint64_t version,
+                                            TimePoint expires_at, TimePoint deadline) = 0;
   // The holder's replica is the primary copy from now on. Fire and forget.
   virtual void Promote(HolderId holder, std::string key, uint64_t version) = 0;
 };
@@ -43,7 +48,6 @@ class HolderLink {
 struct UpdateRequest {
   std::string key;
   HolderId holder = 0;  // who has the new value
-  uint64_t size = 0;
   bool only_if_absent = false;
   // A version that was granted to this very set before, and never published because the ring changed: it
   // does not make the key exist.
@@ -106,11 +110,18 @@ class Directory {
   asio::awaitable<Result<uint64_t>> Update(UpdateRequest request);
   // True if the key existed.
   asio::awaitable<Result<bool>> Delete(std::string key, TimePoint deadline);
+  // The key lives until `expires_at` instead. When this returns, no copy lives by the old time: replicas are
+  // dropped, and fetched anew with the new one. The version stays. K_NOT_FOUND if the key does not exist. After
+  // another error both times are possible.
+  asio::awaitable<Status> Expire(std::string key, TimePoint expires_at, TimePoint deadline);
   // K_NOT_FOUND if the key does not exist (by wait_until).
   asio::awaitable<Result<Found>> Lookup(LookupRequest request);
   asio::awaitable<Result<bool>> Exists(std::string key, TimePoint deadline);
   // A holder dropped its copy of this version by itself.
   void Dropped(std::string_view key, uint64_t version, HolderId holder);
+
+  // This version was granted, and nobody has it or is going to. An error if that could not be noted.
+  asio::awaitable<Status> Withdraw(std::string key, uint64_t version, TimePoint deadline);
 
   size_t entries() const { return entries_.size(); }
 
@@ -138,6 +149,7 @@ class Directory {
   asio::awaitable<bool> WaitForChange(std::string key, TimePoint deadline);
   // Waits until the key is answerable and nobody else is changing it.
   asio::awaitable<Status> Ready(std::string key, TimePoint deadline);
+  // All at once. Returns when all have answered: the first error, if there was one.
   asio::awaitable<Status> DropCopies(std::string key, uint64_t version, std::vector<HolderId> holders,
                                      TimePoint deadline);
   void Notify(const std::string& key);
