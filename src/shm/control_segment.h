@@ -12,7 +12,7 @@
 #include <span>
 
 #include "base/result.h"
-#include "base/unique_fd.h"
+#include "shm/memory_file.h"
 #include "shm/record.h"
 
 namespace datasystem::shm {
@@ -55,19 +55,15 @@ class ControlSegment {
  public:
   // kRuntimeError when the system has no memory file or mapping for it.
   static Result<ControlSegment> Create();
-  ControlSegment(ControlSegment&& other) noexcept;
-  ControlSegment& operator=(ControlSegment&& other) noexcept;
-  ~ControlSegment();
 
-  int fd() const { return fd_.get(); }
-  uint64_t size_bytes() const { return sizeof(ControlLayout); }
-  ControlLayout& layout() const { return *layout_; }
+  int fd() const { return file_.fd(); }
+  uint64_t size_bytes() const { return file_.bytes().size(); }
+  ControlLayout& layout() const { return *reinterpret_cast<ControlLayout*>(file_.bytes().data()); }
 
  private:
-  ControlSegment(UniqueFd fd, ControlLayout* layout) : fd_(std::move(fd)), layout_(layout) {}
+  explicit ControlSegment(MemoryFile file) : file_(std::move(file)) {}
 
-  UniqueFd fd_;
-  ControlLayout* layout_ = nullptr;
+  MemoryFile file_;
 };
 
 }  // namespace datasystem::shm
