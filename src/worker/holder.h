@@ -33,7 +33,7 @@ class Holder final : public directory::HolderLink {
 
   // Tells the shards, soon and in batches, that copies are gone from here. Until a shard has acknowledged it
   // the key is untold: a copy fetched meanwhile must not be kept, or the late notice would strike it off.
-  void NoteDropped(const store::Object& object) { NoteDropped(object.key(), object.meta().version); }
+  void NoteDropped(const store::Object& object) { NoteDropped(std::string(object.key()), object.meta().version); }
   void NoteDropped(std::string key, uint64_t version);
 
   bool Untold(std::string_view key) const { return untold_.contains(key); }

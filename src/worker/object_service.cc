@@ -177,8 +177,8 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, 
   current = may_keep && got.listed && node_.view.epoch() == epoch &&
             got.version > operation.invalidated_up_to() &&
             (!newest || newest->meta().version < got.version);
-  if (current) co_return node_.store.Publish(key, meta, std::move(extent));
-  co_return store::ObjectRef(new store::Object(std::move(key), meta, std::move(extent)));
+  if (current) co_return node_.store.Publish(key, meta, extent);
+  co_return node_.store.MakeUnlinked(key, meta, extent);
 }
 
 asio::awaitable<Result<std::vector<Result<uint64_t>>>> ObjectService::Sizes(std::vector<std::string> keys,

@@ -120,7 +120,7 @@ asio::awaitable<Status> PeerService::SendObject(ReturnAddress from, proto::PeerF
         co_return Status::OK();
       }
       transport::Payload payload;
-      payload.parts.push_back(object->bytes());
+      payload.parts.push_back(object.bytes());
       payload.owner = std::make_shared<store::ObjectRef>(object);  // pinned until all has left
       node_.transport.Respond(from, Status::OK(), answer.Encode(), std::move(payload));
       co_return Status::OK();

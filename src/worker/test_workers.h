@@ -173,7 +173,8 @@ struct TestWorker {
   ClusterView view;
   PendingKeys pending;
   Holder holder;
-  store::ObjectStore store{*memory, clock, [this](const store::Object& object) { holder.NoteDropped(object); }};
+  std::unique_ptr<shm::Index> index = shm::Index::Create({.bytes_max = 16 << 20}).value();
+  store::ObjectStore store{*memory, *index, clock, [this](const store::Object& object) { holder.NoteDropped(object); }};
   directory::Directory directory;
   const Node node;
   ObjectService objects;
@@ -299,7 +300,7 @@ class TestWorkers {
   std::string Get(uint64_t worker, std::string key) { return ValueOf(Await(StartGet(worker, std::move(key)))); }
   static std::string ValueOf(const Result<store::ObjectRef>& got) {
     if (!got.ok()) return "error " + std::to_string(got.status().GetCode());
-    const auto bytes = (*got)->bytes();
+    const auto bytes = got->bytes();
     return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
   bool Exists(uint64_t worker, std::string key) {

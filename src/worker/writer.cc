@@ -144,8 +144,13 @@ Status Writer::Publish(const std::string& key, uint64_t version, const SetOption
   meta.role = store::Role::kPrimary;
   meta.evictable = options.evictable;
   meta.expires_at = ExpiryOf(node_.clock, options.ttl_ms);
-  node_.store.Publish(key, meta, std::move(extent));
-  return Status::OK();
+  const Status published = node_.store.Publish(key, meta, extent).status();
+  if (published.IsError()) {
+    // The shard believes that this worker has the version. Nobody has it, and what is older must not be read.
+    node_.store.Erase(key, version);
+    holder_.NoteDropped(key, version);
+  }
+  return published;
 }
 
 Status Writer::PublishAll(std::vector<Part>& parts, const SetOptions& options) {
