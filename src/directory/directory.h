@@ -18,16 +18,13 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/result.h"
 #include "base/wait_list.h"
 #include "cluster/hash_ring.h"
 #include "cluster/view.h"
+#include "directory/entry_table.h"
 
 namespace datasystem::directory {
-
-// A worker that holds copies, named by the incarnation it registered with.
-using HolderId = uint64_t;
 
 // How the shard reaches holders. Its own worker is a holder like any other.
 class HolderLink {
@@ -106,7 +103,7 @@ class Directory {
 
   // The version of the new value. K_OC_KEY_ALREADY_EXIST if only_if_absent and the key exists;
   // K_TRY_AGAIN if the ring changed meanwhile or the key belongs to another shard;
-  // K_RPC_DEADLINE_EXCEEDED if a holder did not drop its copy in time.
+  // K_RPC_DEADLINE_EXCEEDED if a holder did not drop its copy in time; K_OUT_OF_MEMORY if the shard is full.
   asio::awaitable<Result<uint64_t>> Update(UpdateRequest request);
   // True if the key existed.
   asio::awaitable<Result<bool>> Delete(std::string key, TimePoint deadline);
@@ -126,12 +123,6 @@ class Directory {
   size_t entries() const { return entries_.size(); }
 
  private:
-  struct Entry {
-    uint64_t version = 0;
-    TimePoint expires_at = TimePoint::max();
-    bool has_primary = false;       // the first holder knows that its copy must stay
-    std::vector<HolderId> holders;  // the first is the owner, who has the primary copy
-  };
   // Present while a key is being changed or somebody waits for it.
   struct Activity {
     explicit Activity(asio::io_context& context) : changed(context) {}
@@ -139,13 +130,13 @@ class Directory {
     WaitList changed;
   };
   class Change;
-  using Entries = std::unordered_map<std::string, Entry, KeyHash, std::equal_to<>>;
+  using Id = EntryTable::Id;
 
   // Whether the key is ours and everybody has reported its copies.
   bool Answers(std::string_view key) const;
   bool Owns(std::string_view key) const;
   bool IsMember(HolderId holder) const;
-  Entry* FindLive(std::string_view key);
+  Id FindLive(std::string_view key) const;
   asio::awaitable<bool> WaitForChange(std::string key, TimePoint deadline);
   // Waits until the key is answerable and nobody else is changing it.
   asio::awaitable<Status> Ready(std::string key, TimePoint deadline);
@@ -154,8 +145,12 @@ class Directory {
                                      TimePoint deadline);
   void Notify(const std::string& key);
   void NotifyAll();
-  void Remove(Entries::iterator entry);
-  bool LoseHolder(const std::string& key, Entry& entry, HolderId holder);
+  // Returns the entry's new id.
+  Id Assign(Id entry, uint64_t version, TimePoint expires_at, HolderId holder);
+  void Promote(Id entry);
+  // The entry goes with its last holder.
+  void LoseHolder(Id entry, HolderId holder);
+  void LoseThoseWhoLeft(Id entry);
 
   asio::io_context& context_;
   const Clock& clock_;
@@ -168,7 +163,7 @@ class Directory {
   // The rings since everything was settled, newest last: a key is answerable if all of them give it to us.
   // An empty one in front stands for the time before this worker was a member.
   std::vector<cluster::SharedRing> history_;
-  Entries entries_;
+  EntryTable entries_;
   std::unordered_map<std::string, std::shared_ptr<Activity>> activities_;
 };
 
