@@ -191,6 +191,41 @@ TEST_F(SetAllTest, IsRepeatedWhenTheRingChangesInBetween) {
   for (const std::string& key : keys_) EXPECT_EQ(workers_.Get(3, key), key);
 }
 
+// Takes what is left of a worker's index, but for `spare` objects with keys as short as those of the tests.
+std::vector<store::ObjectRef> FillIndex(TestWorkers& workers, uint64_t worker, size_t spare) {
+  std::vector<store::ObjectRef> fill;
+  for (;;) {
+    shm::Extent extent = workers.ExtentOf(worker, "v");
+    auto made = workers[worker].store.MakeUnlinked("key00", {}, extent);
+    if (!made.ok()) break;
+    fill.push_back(*std::move(made));
+  }
+  fill.resize(fill.size() - spare);
+  return fill;
+}
+
+TEST_F(SetAllTest, NothingStaysWhenTheIndexHasRoomForSomeOfItsValuesOnly) {
+  auto fill = FillIndex(workers_, 2, 2);
+  EXPECT_EQ(SetAll(2, keys_).GetCode(), K_OUT_OF_MEMORY);
+  for (const std::string& key : keys_) {
+    EXPECT_FALSE(workers_[2].store.Find(key));
+    EXPECT_FALSE(workers_.Exists(1, key));
+    EXPECT_EQ(workers_.Get(3, key), kNotFound);
+  }
+  fill.clear();
+  EXPECT_TRUE(SetAll(2, keys_).IsOk());
+}
+
+TEST(Set, WithoutRoomInTheIndexLeavesNeitherTheNewValueNorAnOlderOne) {
+  TestWorkers workers(3);
+  const std::string key = workers.KeyAt(1);
+  ASSERT_TRUE(workers.Set(2, key, "old").IsOk());
+  const auto fill = FillIndex(workers, 2, 0);
+  EXPECT_EQ(workers.Set(2, key, "new").GetCode(), K_OUT_OF_MEMORY);
+  EXPECT_FALSE(workers.Exists(3, key));
+  EXPECT_EQ(workers.Get(3, key), kNotFound);
+}
+
 TEST_F(SetAllTest, RefusesWhatCannotBeAllOrNothing) {
   EXPECT_EQ(SetAll(2, keys_, {}).GetCode(), K_INVALID) << "without NX";
   EXPECT_EQ(SetAll(2, {}).GetCode(), K_INVALID);

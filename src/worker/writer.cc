@@ -145,11 +145,8 @@ Status Writer::Publish(const std::string& key, uint64_t version, const SetOption
   meta.evictable = options.evictable;
   meta.expires_at = ExpiryOf(node_.clock, options.ttl_ms);
   const Status published = node_.store.Publish(key, meta, extent).status();
-  if (published.IsError()) {
-    // The shard believes that this worker has the version. Nobody has it, and what is older must not be read.
-    node_.store.Erase(key, version);
-    holder_.NoteDropped(key, version);
-  }
+  // What is older must not be read any more. That nobody has the version, the caller tells the shard.
+  if (published.IsError()) node_.store.Erase(key, version);
   return published;
 }
 

@@ -41,7 +41,8 @@ class Writer {
   asio::awaitable<Result<uint64_t>> RequestVersion(std::string key, SetOptions options, uint64_t discarded,
                                                    TimePoint deadline);
   asio::awaitable<Status> RequestVersions(std::vector<Part>& parts, SetOptions options, TimePoint deadline);
-  // Makes the granted value visible, unless the shard has ordered a change after it.
+  // Makes the granted value visible, unless the shard has ordered a change after it. After an error (the index is
+  // full) the version must be taken back.
   Status Publish(const std::string& key, uint64_t version, const SetOptions& options,
                  const PendingKeys::Operation& operation, shm::Extent& extent);
   Status PublishAll(std::vector<Part>& parts, const SetOptions& options);
