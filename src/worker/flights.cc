@@ -12,16 +12,15 @@ asio::awaitable<bool> Flights::Flight::WaitForEnd(TimePoint deadline) {
 std::optional<Flights::Outcome> Flights::Flight::OutcomeFor(uint64_t arrived, TimePoint wait_until,
                                                             TimePoint now) const {
   if (!outcome_) return std::nullopt;
-  const bool began_later = began_ > arrived;
+  if (began_ < arrived) return std::nullopt;
   if (outcome_->ok()) {
-    const bool valid = (began_later || current_) && outcome_->value()->meta().expires_at > now;
-    return valid ? outcome_ : std::nullopt;
+    return outcome_->value()->meta().expires_at > now ? outcome_ : std::nullopt;
   }
   switch (outcome_->status().GetCode()) {
     case K_TRY_AGAIN:
     case K_RPC_DEADLINE_EXCEEDED: return std::nullopt;  // its time was up, not that of others
-    case K_NOT_FOUND: return began_later && wait_until <= now ? outcome_ : std::nullopt;
-    default: return began_later ? outcome_ : std::nullopt;
+    case K_NOT_FOUND: return wait_until <= now ? outcome_ : std::nullopt;
+    default: return outcome_;
   }
 }
 
@@ -44,11 +43,6 @@ Flights::Lead::~Lead() {
   flight_->ended_.NotifyAll();
   const auto found = flights_.latest_.find(key_);
   if (found != flights_.latest_.end() && found->second == flight_) flights_.latest_.erase(found);
-}
-
-void Flights::Lead::Land(const Outcome& outcome, bool current) {
-  flight_->outcome_ = outcome;
-  flight_->current_ = current;
 }
 
 }  // namespace datasystem::worker

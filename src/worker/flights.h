@@ -1,10 +1,9 @@
 // Fetches under way, which later gets of the same key can wait for: a hundred readers on this node cost one
 // transfer.
 //
-// A get may be given what a fetch brought that began after it: the shard was asked in the meantime. It may be
-// given the result of one that was already under way only if that is `current`: listed by the shard and not
-// invalidated, hence what the cluster would answer now. So where copies are not kept, a crowd costs two
-// transfers, one for the first and one for all others.
+// A get that finds one under way waits for its end and looks into the store again: what may be kept is there. What
+// may not could be out of date for a get that began later than the fetch; only gets that began before it are given
+// it directly. So where copies are not kept, a crowd costs two transfers: one for the first, one for all others.
 //
 // Threads: the event loop's.
 #pragma once
@@ -41,7 +40,6 @@ class Flights {
     const uint64_t began_;
     const TimePoint wait_until_;
     bool over_ = false;
-    bool current_ = false;
     std::optional<Outcome> outcome_;
     WaitList ended_;
   };
@@ -52,7 +50,7 @@ class Flights {
     Lead(Flights& flights, std::string key, TimePoint wait_until);
     Lead(const Lead&) = delete;
     ~Lead();
-    void Land(const Outcome& outcome, bool current);
+    void Land(const Outcome& outcome) { flight_->outcome_ = outcome; }
 
    private:
     Flights& flights_;

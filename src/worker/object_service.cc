@@ -80,9 +80,8 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Get(std::string key, Ti
       got = std::move(*outcome);
     } else {
       Flights::Lead lead(flights_, key, wait_until);
-      bool current = false;
-      got = co_await Fetch(key, wait_until, deadline, current);
-      lead.Land(got, current);
+      got = co_await Fetch(key, wait_until, deadline);
+      lead.Land(got);
     }
     if (got.ok()) {
       ++counters_.remote_hits;
@@ -151,7 +150,7 @@ asio::awaitable<Result<ObjectService::Told>> ObjectService::Ask(
 }
 
 asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, TimePoint wait_until,
-                                                               TimePoint deadline, bool& current) {
+                                                               TimePoint deadline) {
   const PendingKeys::Operation operation(node_.pending, key, PendingKeys::Kind::kFetch);
   const bool may_keep = options_.keep_copies && !holder_.Untold(key);
   const uint64_t epoch = node_.view.epoch();
@@ -174,10 +173,10 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, 
   meta.evictable = got.evictable;  // as a replica it may go anyway
   meta.expires_at = ExpiryOf(node_.clock, got.ttl_remaining_ms);
   const store::ObjectRef newest = node_.store.Find(key);
-  current = may_keep && got.listed && node_.view.epoch() == epoch &&
-            got.version > operation.invalidated_up_to() &&
-            (!newest || newest->meta().version < got.version);
-  if (current) co_return node_.store.Publish(key, meta, extent);
+  const bool keep = may_keep && got.listed && node_.view.epoch() == epoch &&
+                    got.version > operation.invalidated_up_to() &&
+                    (!newest || newest->meta().version < got.version);
+  if (keep) co_return node_.store.Publish(key, meta, extent);
   co_return node_.store.MakeUnlinked(key, meta, extent);
 }
 

@@ -80,9 +80,7 @@ class ObjectService {
     std::string by;  // the worker that answered; empty if this one's own shard did
   };
   asio::awaitable<Result<Told>> Ask(Question question, std::shared_ptr<transport::PayloadTarget> target);
-  // `current`: as Flights has it.
-  asio::awaitable<Result<store::ObjectRef>> Fetch(std::string key, TimePoint wait_until, TimePoint deadline,
-                                                  bool& current);
+  asio::awaitable<Result<store::ObjectRef>> Fetch(std::string key, TimePoint wait_until, TimePoint deadline);
   asio::awaitable<Result<uint64_t>> SizeOf(std::string key, TimePoint deadline);
   asio::awaitable<Result<uint64_t>> SizeElsewhere(std::string key, TimePoint deadline);
   asio::awaitable<Status> ResolveOwnGrant(std::string key, uint64_t version, TimePoint deadline);
