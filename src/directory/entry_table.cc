@@ -20,7 +20,8 @@ constexpr size_t kIdsPerHomeLine = 8;
 }  // namespace
 
 EntryTable::EntryTable()
-    : blocks_(kBlockBytesMax), lines_((kEntriesMax / kIdsPerHomeLine + kSpareLines) * sizeof(TableLine)),
+    : blocks_(kBlockBytesMax),
+      lines_((kEntriesMax / kIdsPerHomeLine + kSpareLines) * sizeof(TableLine)),
       overflow_((kEntriesMax / kIdsPerOverflowLine + kSpareLines) * sizeof(TableLine)) {
   NewTable();
 }
@@ -30,8 +31,10 @@ void EntryTable::NewTable() {
   line_count_ = 0;
   CHECK(lines_.Extend(kSpareLines * sizeof(TableLine)));
   TableMemory memory;
-  memory.lines = {reinterpret_cast<TableLine*>(lines_.data()), lines_.limit_bytes() / sizeof(TableLine)};
-  memory.overflow = {reinterpret_cast<TableLine*>(overflow_.data()), overflow_.limit_bytes() / sizeof(TableLine)};
+  memory.lines = {reinterpret_cast<TableLine*>(lines_.data()),
+                  lines_.limit_bytes() / sizeof(TableLine)};
+  memory.overflow = {reinterpret_cast<TableLine*>(overflow_.data()),
+                     overflow_.limit_bytes() / sizeof(TableLine)};
   memory.line_count = &line_count_;
   table_.emplace(memory, HashOf{this});
 }
@@ -59,7 +62,8 @@ EntryTable::Id EntryTable::TakeBlock(size_t units) {
     std::memcpy(&free_[units], &At(id), sizeof(Id));
     return id;
   }
-  if (units_used_ + units > blocks_.limit_bytes() / kUnit || !blocks_.Extend((units_used_ + units) * kUnit)) {
+  if (units_used_ + units > blocks_.limit_bytes() / kUnit ||
+      !blocks_.Extend((units_used_ + units) * kUnit)) {
     return 0;
   }
   const Id id = units_used_;
@@ -75,7 +79,8 @@ void EntryTable::GiveBackBlock(Id id, size_t units) {
 // What an insertion may touch: a line more, and overflow lines.
 bool EntryTable::MakeRoomInTable() {
   const size_t ids = table_->size() + 1;
-  return ids <= kEntriesMax && lines_.Extend((ids / kIdsPerHomeLine + kSpareLines) * sizeof(TableLine)) &&
+  return ids <= kEntriesMax &&
+         lines_.Extend((ids / kIdsPerHomeLine + kSpareLines) * sizeof(TableLine)) &&
          overflow_.Extend((ids / kIdsPerOverflowLine + kSpareLines) * sizeof(TableLine));
 }
 
@@ -83,7 +88,8 @@ EntryTable::Id EntryTable::Find(std::string_view key) const {
   return table_->Find(HashKey(key), [&](Id id) { return KeyOf(id) == key; });
 }
 
-EntryTable::Id EntryTable::Insert(std::string_view key, uint64_t version, TimePoint expires_at, HolderId holder) {
+EntryTable::Id EntryTable::Insert(std::string_view key, uint64_t version, TimePoint expires_at,
+                                  HolderId holder) {
   if (key.size() > kKeyMax || !MakeRoomInTable()) return 0;
   const size_t units = UnitsFor(key.size(), expires_at != TimePoint::max());
   const Id id = TakeBlock(units);
@@ -147,7 +153,8 @@ EntryTable::Id EntryTable::SetExpiry(Id id, TimePoint expires_at) {
   const size_t key_size = At(id).key_size;
   const Id moved = TakeBlock(UnitsFor(key_size, will_have));
   if (moved == 0) {
-    // Only an expiry that is new needs a larger block; for one that goes, there is always another way.
+    // Only an expiry that is new needs a larger block; for one that goes, there is always another
+    // way.
     if (had_expiry) WriteExpiry(id, TimePoint::max());
     return id;
   }
@@ -166,7 +173,8 @@ EntryTable::Id EntryTable::SetExpiry(Id id, TimePoint expires_at) {
 
 EntryTable::HolderIndex EntryTable::IndexOf(HolderId holder) {
   if (const auto known = indices_.find(holder); known != indices_.end()) return known->second;
-  size_t index = static_cast<size_t>(std::find(holders_.begin(), holders_.end(), 0) - holders_.begin());
+  size_t index =
+      static_cast<size_t>(std::find(holders_.begin(), holders_.end(), 0) - holders_.begin());
   if (index == holders_.size()) holders_.push_back(0);
   CHECK(index <= UINT16_MAX);  // they are members of the cluster
   holders_[index] = holder;

@@ -1,9 +1,9 @@
 // The entries of a directory shard: key, version, expiry, and who holds the version.
 //
-// There are as many as there are objects in the cluster, divided by its workers, so they are packed: 12 bytes, an
-// expiry only where there is one, and the key, in blocks of whole 16 bytes; found through base/line_table.h, which
-// takes some 10 bytes more. A key of 16 bytes costs 32 + 10 bytes. The second holder of a version, and further ones,
-// are kept aside.
+// There are as many as there are objects in the cluster, divided by its workers, so they are
+// packed: 12 bytes, an expiry only where there is one, and the key, in blocks of whole 16 bytes;
+// found through base/line_table.h, which takes some 10 bytes more. A key of 16 bytes costs 32 + 10
+// bytes. The second holder of a version, and further ones, are kept aside.
 //
 // Memory: grows as entries come; blocks of erased entries serve new ones of the same size.
 // Threads: the event loop's.
@@ -35,8 +35,8 @@ class EntryTable {
   EntryTable();
 
   Id Find(std::string_view key) const;
-  // An entry of a key that has none, with one holder, who is the owner. 0 if there is no room, or the key is
-  // longer than kKeyMax.
+  // An entry of a key that has none, with one holder, who is the owner. 0 if there is no room, or
+  // the key is longer than kKeyMax.
   Id Insert(std::string_view key, uint64_t version, TimePoint expires_at, HolderId holder);
   void Erase(Id id);
   void Clear();
@@ -86,7 +86,8 @@ class EntryTable {
   static_assert(sizeof(Head) == 12);
   using HolderIndex = uint16_t;
   static constexpr size_t kUnit = 16;  // bytes; ids count them
-  static constexpr size_t kUnitsMax = (sizeof(Head) + sizeof(int64_t) + kKeyMax + kUnit - 1) / kUnit;
+  static constexpr size_t kUnitsMax =
+      (sizeof(Head) + sizeof(int64_t) + kKeyMax + kUnit - 1) / kUnit;
 
   struct HashOf {
     const EntryTable* entries;
@@ -95,7 +96,9 @@ class EntryTable {
 
   static size_t UnitsFor(size_t key_size, bool has_expiry);
   Head& At(Id id) const { return *reinterpret_cast<Head*>(blocks_.data() + id * kUnit); }
-  char* Behind(Id id) const { return reinterpret_cast<char*>(blocks_.data() + id * kUnit + sizeof(Head)); }
+  char* Behind(Id id) const {
+    return reinterpret_cast<char*>(blocks_.data() + id * kUnit + sizeof(Head));
+  }
   void NewTable();
   Id TakeBlock(size_t units);
   void GiveBackBlock(Id id, size_t units);
@@ -107,7 +110,8 @@ class EntryTable {
 
   GrowingMemory blocks_;
   uint32_t units_used_ = 1;  // 0 names no block
-  std::array<Id, kUnitsMax + 1> free_{};  // blocks of so many units; each begins with the id of the next one
+  // Free blocks of so many units; each begins with the id of the next one.
+  std::array<Id, kUnitsMax + 1> free_{};
 
   GrowingMemory lines_;
   GrowingMemory overflow_;

@@ -33,7 +33,8 @@ TEST(EntryTable, TakesAtMost100BytesAnEntryBeyondTheKey) {
   constexpr uint64_t kEntries = 200'000;
   const uint64_t before = ResidentBytes();
   EntryTable table;
-  for (uint64_t i = 0; i < kEntries; ++i) ASSERT_NE(table.Insert(KeyNumber(i), i, TimePoint::max(), 1), 0U);
+  for (uint64_t i = 0; i < kEntries; ++i)
+    ASSERT_NE(table.Insert(KeyNumber(i), i, TimePoint::max(), 1), 0U);
   const double an_entry = static_cast<double>(ResidentBytes() - before) / kEntries;
   RecordProperty("bytes_per_entry_with_key", std::to_string(an_entry));
   EXPECT_LE(an_entry - 16, 100);
@@ -93,7 +94,8 @@ TEST(EntryTable, AnExpiryThatComesOrGoesMovesTheEntryWithAllItHas) {
   EntryTable::Id id = table.Insert("sixteen bytes -k", 7, TimePoint::max(), 11);
   table.AddHolder(id, 12);
   table.SetHasPrimary(id, true);
-  for (const TimePoint expires_at : {TimePoint(Duration(5)), TimePoint(Duration(6)), TimePoint::max()}) {
+  for (const TimePoint expires_at :
+       {TimePoint(Duration(5)), TimePoint(Duration(6)), TimePoint::max()}) {
     id = table.SetExpiry(id, expires_at);
     EXPECT_EQ(table.Find("sixteen bytes -k"), id);
     EXPECT_EQ(table.ExpiryOf(id), expires_at);
@@ -116,7 +118,8 @@ TEST(EntryTable, HoldersThatLeftMakeRoomForOthers) {
 TEST(EntryTable, IsEmptyAndAsGoodAsNewAfterItWasCleared) {
   EntryTable table;
   for (int round = 0; round < 3; ++round) {
-    for (uint64_t i = 0; i < 10'000; ++i) ASSERT_NE(table.Insert(KeyNumber(i), i, TimePoint::max(), 1), 0U);
+    for (uint64_t i = 0; i < 10'000; ++i)
+      ASSERT_NE(table.Insert(KeyNumber(i), i, TimePoint::max(), 1), 0U);
     table.Clear();
     EXPECT_EQ(table.size(), 0U);
     EXPECT_EQ(table.Find(KeyNumber(1)), 0U);
@@ -138,7 +141,8 @@ TEST(EntryTable, BehavesLikeAMapUnderRandomChanges) {
     const uint64_t number = random() % 5000;
     const std::string key = std::to_string(number) + std::string(number % 90, 'x');
     const HolderId holder = 1 + random() % 6;
-    const TimePoint expires_at = random() % 2 == 0 ? TimePoint::max() : TimePoint(Duration(random() % 1000));
+    const TimePoint expires_at =
+        random() % 2 == 0 ? TimePoint::max() : TimePoint(Duration(random() % 1000));
     const EntryTable::Id id = table.Find(key);
     const auto expected = map.find(key);
     ASSERT_EQ(id != 0, expected != map.end());
@@ -172,7 +176,8 @@ TEST(EntryTable, BehavesLikeAMapUnderRandomChanges) {
     }
   }
   size_t seen = 0;
-  table.ForEach([&](EntryTable::Id id) { seen += map.contains(std::string(table.KeyOf(id))) ? 1 : 0; });
+  table.ForEach(
+      [&](EntryTable::Id id) { seen += map.contains(std::string(table.KeyOf(id))) ? 1 : 0; });
   EXPECT_EQ(seen, map.size());
   EXPECT_EQ(table.size(), map.size());
 }

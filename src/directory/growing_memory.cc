@@ -1,5 +1,5 @@
-// Pages beyond what was asked for are not accessible, so that a machine that does not overcommit counts only what
-// may be used.
+// Pages beyond what was asked for are not accessible, so that a machine that does not overcommit
+// counts only what may be used.
 #include "directory/growing_memory.h"
 
 #include <sys/mman.h>
@@ -17,10 +17,12 @@ constexpr size_t kLeast = 16 << 20;
 
 }  // namespace
 
-GrowingMemory::GrowingMemory(size_t limit_bytes) : limit_((limit_bytes + kStep - 1) / kStep * kStep) {
+GrowingMemory::GrowingMemory(size_t limit_bytes)
+    : limit_((limit_bytes + kStep - 1) / kStep * kStep) {
   for (;; limit_ = limit_ / 2 / kStep * kStep) {
     CHECK(limit_ >= kLeast);
-    void* reserved = ::mmap(nullptr, limit_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* reserved =
+        ::mmap(nullptr, limit_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved == MAP_FAILED) continue;
     data_ = static_cast<std::byte*>(reserved);
     return;

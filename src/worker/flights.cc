@@ -18,22 +18,28 @@ std::optional<Flights::Outcome> Flights::Flight::OutcomeFor(uint64_t arrived, Ti
   }
   switch (outcome_->status().GetCode()) {
     case K_TRY_AGAIN:
-    case K_RPC_DEADLINE_EXCEEDED: return std::nullopt;  // its time was up, not that of others
-    case K_NOT_FOUND: return wait_until <= now ? outcome_ : std::nullopt;
-    default: return outcome_;
+    case K_RPC_DEADLINE_EXCEEDED:
+      return std::nullopt;  // its time was up, not that of others
+    case K_NOT_FOUND:
+      return wait_until <= now ? outcome_ : std::nullopt;
+    default:
+      return outcome_;
   }
 }
 
 std::shared_ptr<Flights::Flight> Flights::Find(const std::string& key, TimePoint wait_until,
                                                TimePoint now) const {
   const auto found = latest_.find(key);
-  if (found == latest_.end() || found->second->wait_until_ > std::max(wait_until, now)) return nullptr;
+  if (found == latest_.end() || found->second->wait_until_ > std::max(wait_until, now))
+    return nullptr;
   return found->second;
 }
 
-// One that others would not wait for may be under way already: this one waits less, and takes its place.
+// One that others would not wait for may be under way already: this one waits less, and takes its
+// place.
 Flights::Lead::Lead(Flights& flights, std::string key, TimePoint wait_until)
-    : flights_(flights), key_(std::move(key)),
+    : flights_(flights),
+      key_(std::move(key)),
       flight_(new Flight(flights.context_, ++flights.sequence_, wait_until)) {
   flights_.latest_[key_] = flight_;
 }

@@ -1,9 +1,10 @@
-// Fetches under way, which later gets of the same key can wait for: a hundred readers on this node cost one
-// transfer.
+// Fetches under way, which later gets of the same key can wait for: a hundred readers on this node
+// cost one transfer.
 //
-// A get that finds one under way waits for its end and looks into the store again: what may be kept is there. What
-// may not could be out of date for a get that began later than the fetch; only gets that began before it are given
-// it directly. So where copies are not kept, a crowd costs two transfers: one for the first, one for all others.
+// A get that finds one under way waits for its end and looks into the store again: what may be kept
+// is there. What may not could be out of date for a get that began later than the fetch; only gets
+// that began before it are given it directly. So where copies are not kept, a crowd costs two
+// transfers: one for the first, one for all others.
 //
 // Threads: the event loop's.
 #pragma once
@@ -28,8 +29,8 @@ class Flights {
    public:
     // Until the fetch has ended (true), or the deadline.
     asio::awaitable<bool> WaitForEnd(TimePoint deadline);
-    // What a get may take as its own result; none: it must look for itself. `arrived` is from Arrive(),
-    // `wait_until` the time until which it waits for a key that does not exist.
+    // What a get may take as its own result; none: it must look for itself. `arrived` is from
+    // Arrive(), `wait_until` the time until which it waits for a key that does not exist.
     std::optional<Outcome> OutcomeFor(uint64_t arrived, TimePoint wait_until, TimePoint now) const;
 
    private:
@@ -62,7 +63,8 @@ class Flights {
 
   // A get begins.
   uint64_t Arrive() { return ++sequence_; }
-  // One worth waiting for: it does not wait longer than `wait_until` for the key to exist. Null if there is none.
+  // One worth waiting for: it does not wait longer than `wait_until` for the key to exist. Null if
+  // there is none.
   std::shared_ptr<Flight> Find(const std::string& key, TimePoint wait_until, TimePoint now) const;
 
  private:

@@ -71,7 +71,9 @@ TEST_F(ExpireTest, AShortenedLifeEndsForEverybody) {
 
 TEST_F(ExpireTest, ACopyThatIsStillBeingFetchedWithTheOldTimeIsNotKept) {
   ASSERT_TRUE(workers_.Set(2, key_, "value").IsOk());
-  workers_.wire().hold = [](PeerMessage type, bool answer) { return type == PeerMessage::kFetch && answer; };
+  workers_.wire().hold = [](PeerMessage type, bool answer) {
+    return type == PeerMessage::kFetch && answer;
+  };
   const auto get = workers_.StartGet(3, key_);
   ASSERT_TRUE(workers_.RunUntil([&] { return workers_.wire().held.size() == 1; }));
   EXPECT_TRUE(Expire(1, kHour).IsOk());
@@ -81,10 +83,13 @@ TEST_F(ExpireTest, ACopyThatIsStillBeingFetchedWithTheOldTimeIsNotKept) {
 }
 
 TEST_F(ExpireTest, WaitsForTheSetThatIsAboutToPublish) {
-  workers_.wire().hold = [](PeerMessage type, bool answer) { return type == PeerMessage::kUpdate && answer; };
+  workers_.wire().hold = [](PeerMessage type, bool answer) {
+    return type == PeerMessage::kUpdate && answer;
+  };
   const auto set = workers_.StartSet(2, key_, "value");
   ASSERT_TRUE(workers_.RunUntil([&] { return workers_.wire().held.size() == 1; }));
-  const auto expire = workers_.Start(workers_[1].objects.Expire(key_, kHour, TestWorkers::Deadline()));
+  const auto expire =
+      workers_.Start(workers_[1].objects.Expire(key_, kHour, TestWorkers::Deadline()));
   EXPECT_FALSE(*expire);
   workers_.wire().Release();
   EXPECT_TRUE(workers_.Await(set).IsOk());
@@ -150,7 +155,9 @@ TEST_F(SetAllTest, ReadersOfItsKeysWaitForTheOutcome) {
     if (!succeeds) {
       ASSERT_TRUE(workers_.Set(writer, keys_[2], "old").IsOk());
     }
-    workers_.wire().hold = [](PeerMessage type, bool answer) { return type == PeerMessage::kUpdate && !answer; };
+    workers_.wire().hold = [](PeerMessage type, bool answer) {
+      return type == PeerMessage::kUpdate && !answer;
+    };
     const auto set = workers_.StartSetAll(writer, keys_);
     ASSERT_TRUE(workers_.RunUntil([&] { return !workers_.wire().held.empty(); }));
     const auto get = workers_.StartGet(reader, keys_[0]);
@@ -172,19 +179,24 @@ TEST_F(SetAllTest, OfTwoThatOverlapExactlyOneWins) {
       theirs.insert(theirs.begin(), workers_.KeyAt(1 + i % 3, 10 * round + i + (i == 4)));
     }
     const uint64_t other = 2 + round % 2;  // the same worker, or another one
-    workers_.wire().hold = [](PeerMessage type, bool answer) { return type == PeerMessage::kUpdate && !answer; };
+    workers_.wire().hold = [](PeerMessage type, bool answer) {
+      return type == PeerMessage::kUpdate && !answer;
+    };
     const auto first = workers_.StartSetAll(2, mine);
     const auto second = workers_.StartSetAll(other, theirs);
     workers_.wire().Release();
     const bool first_won = workers_.Await(first).IsOk();
     const bool second_won = workers_.Await(second).IsOk();
     EXPECT_NE(first_won, second_won);
-    for (const std::string& key : mine) EXPECT_EQ(workers_.Exists(1, key), first_won || key != mine[4]);
+    for (const std::string& key : mine)
+      EXPECT_EQ(workers_.Exists(1, key), first_won || key != mine[4]);
   }
 }
 
 TEST_F(SetAllTest, IsRepeatedWhenTheRingChangesInBetween) {
-  workers_.wire().hold = [](PeerMessage type, bool answer) { return type == PeerMessage::kUpdate && answer; };
+  workers_.wire().hold = [](PeerMessage type, bool answer) {
+    return type == PeerMessage::kUpdate && answer;
+  };
   const auto set = workers_.StartSetAll(2, keys_);
   ASSERT_TRUE(workers_.RunUntil([&] { return !workers_.wire().held.empty(); }));
   workers_.NewEpoch(11);
@@ -193,7 +205,8 @@ TEST_F(SetAllTest, IsRepeatedWhenTheRingChangesInBetween) {
   for (const std::string& key : keys_) EXPECT_EQ(workers_.Get(3, key), key);
 }
 
-// Takes what is left of a worker's index, but for `spare` objects with keys as short as those of the tests.
+// Takes what is left of a worker's index, but for `spare` objects with keys as short as those of
+// the tests.
 std::vector<store::ObjectRef> FillIndex(TestWorkers& workers, uint64_t worker, size_t spare) {
   std::vector<store::ObjectRef> fill;
   for (;;) {
@@ -245,8 +258,8 @@ TEST(Sizes, AreToldWithoutMovingTheValues) {
   ASSERT_TRUE(workers.Set(2, workers.KeyAt(1, 1), "forwarded").IsOk());
   ASSERT_TRUE(workers.Set(2, workers.KeyAt(2), "at its shard").IsOk());
   ASSERT_TRUE(workers.Set(2, workers.KeyAt(3), "asked by the shard").IsOk());
-  const std::vector<std::string> keys{workers.KeyAt(1), workers.KeyAt(1, 1), workers.KeyAt(2), "absent",
-                                      workers.KeyAt(3)};
+  const std::vector<std::string> keys{workers.KeyAt(1), workers.KeyAt(1, 1), workers.KeyAt(2),
+                                      "absent", workers.KeyAt(3)};
   const auto sizes = workers.Run(workers[3].objects.Sizes(keys, TestWorkers::Deadline()));
   ASSERT_TRUE(sizes.ok());
   ASSERT_EQ(sizes->size(), 5U);
@@ -263,7 +276,8 @@ TEST(Sizes, AreToldWithoutMovingTheValues) {
 class SharedGetsTest : public testing::Test {
  protected:
   // Gets at worker 3 of a value at worker 2, while what they ask is held back.
-  std::vector<TestWorkers::Pending<Result<store::ObjectRef>>> StartGets(TestWorkers& workers, std::string key,
+  std::vector<TestWorkers::Pending<Result<store::ObjectRef>>> StartGets(TestWorkers& workers,
+                                                                        std::string key,
                                                                         int count) {
     workers.wire().hold = OnlyFetches;
     std::vector<TestWorkers::Pending<Result<store::ObjectRef>>> gets;
@@ -298,7 +312,9 @@ TEST_F(SharedGetsTest, ALaterReaderIsNotGivenWhatWasOverwrittenMeanwhile) {
     TestWorkers workers(3, {.keep_copies = keep_copies});
     const std::string key = workers.KeyAt(1);
     ASSERT_TRUE(workers.Set(2, key, "old").IsOk());
-    workers.wire().hold = [](PeerMessage type, bool answer) { return type == PeerMessage::kFetch && answer; };
+    workers.wire().hold = [](PeerMessage type, bool answer) {
+      return type == PeerMessage::kFetch && answer;
+    };
     const auto early = workers.StartGet(3, key);
     ASSERT_TRUE(workers.RunUntil([&] { return !workers.wire().held.empty(); }));
     ASSERT_TRUE(workers.Set(1, key, "new").IsOk());

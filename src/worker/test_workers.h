@@ -1,5 +1,6 @@
-// Several workers inside the test's process, without clients: everything that serves objects is real but the
-// transport, which hands messages over in memory. A test can hold back what it likes to look at the time between.
+// Several workers inside the test's process, without clients: everything that serves objects is
+// real but the transport, which hands messages over in memory. A test can hold back what it likes
+// to look at the time between.
 #pragma once
 
 #include <asio/co_spawn.hpp>
@@ -61,9 +62,9 @@ class DirectTransport final : public transport::Transport {
   void SetRequestHandler(RequestHandler handler) override { handler_ = std::move(handler); }
   std::vector<transport::PeerStatus> peers() const override { return {}; }
 
-  asio::awaitable<Result<transport::Answer>> Call(transport::PeerId to, uint16_t type, std::string body,
-                                                  TimePoint deadline,
-                                                  std::shared_ptr<transport::PayloadTarget> target) override {
+  asio::awaitable<Result<transport::Answer>> Call(
+      transport::PeerId to, uint16_t type, std::string body, TimePoint deadline,
+      std::shared_ptr<transport::PayloadTarget> target) override {
     const uint64_t id = ++calls_;
     auto call = std::make_shared<Pending>(wire_.context);
     call->target = std::move(target);
@@ -73,7 +74,8 @@ class DirectTransport final : public transport::Transport {
     request.body = std::move(body);
     request.from = {self_, id};
     Send(to, std::move(request));
-    while (!call->result && std::chrono::steady_clock::now() < deadline) co_await call->done.Wait(deadline);
+    while (!call->result && std::chrono::steady_clock::now() < deadline)
+      co_await call->done.Wait(deadline);
     pending_.erase(id);
     if (!call->result) co_return errors::DeadlineExceeded("no answer from {}", to.address);
     co_return *call->result;
@@ -106,24 +108,28 @@ class DirectTransport final : public transport::Transport {
   };
 
   void Send(const transport::PeerId& to, transport::Request request) {
-    wire_.Carry(static_cast<PeerMessage>(request.type), false, [this, to, request = std::move(request)] {
-      DirectTransport& receiver = *wire_.nodes.at(to.incarnation);
-      receiver.serving_[{request.from.caller.incarnation, request.from.request_id}] = request.type;
-      receiver.handler_(request);
-    });
+    wire_.Carry(static_cast<PeerMessage>(request.type), false,
+                [this, to, request = std::move(request)] {
+                  DirectTransport& receiver = *wire_.nodes.at(to.incarnation);
+                  receiver.serving_[{request.from.caller.incarnation, request.from.request_id}] =
+                      request.type;
+                  receiver.handler_(request);
+                });
   }
 
-  void Finish(uint64_t id, const Status& status, const std::string& body, const transport::Payload& payload,
-              const transport::PeerId& from) {
+  void Finish(uint64_t id, const Status& status, const std::string& body,
+              const transport::Payload& payload, const transport::PeerId& from) {
     const auto found = pending_.find(id);
     if (found == pending_.end()) return;
     Pending& call = *found->second;
-    call.result = status.IsError() ? Result<transport::Answer>(status) : Receive(call, body, payload, from);
+    call.result =
+        status.IsError() ? Result<transport::Answer>(status) : Receive(call, body, payload, from);
     call.done.NotifyAll();
   }
 
   static Result<transport::Answer> Receive(Pending& call, const std::string& body,
-                                           const transport::Payload& payload, const transport::PeerId& from) {
+                                           const transport::Payload& payload,
+                                           const transport::PeerId& from) {
     if (payload.size() > 0) {
       CHECK(call.target != nullptr);
       ASSIGN_OR_RETURN(const std::span<std::byte> into, call.target->Prepare(body, payload.size()));
@@ -150,13 +156,20 @@ class DirectTransport final : public transport::Transport {
 
 // One worker's parts; the order is that of Worker::Parts.
 struct TestWorker {
-  TestWorker(asio::io_context& context, Wire& wire, transport::PeerId self, ObjectService::Options options)
-      : transport(wire, self), view(context, clock, self), pending(context), directory(context, clock, holder),
-        node{context, clock, view, store, directory, transport, pending}, objects(node, holder, options),
-        peer_service(node, holder), follower(node, holder, [] {}) {
+  TestWorker(asio::io_context& context, Wire& wire, transport::PeerId self,
+             ObjectService::Options options)
+      : transport(wire, self),
+        view(context, clock, self),
+        pending(context),
+        directory(context, clock, holder),
+        node{context, clock, view, store, directory, transport, pending},
+        objects(node, holder, options),
+        peer_service(node, holder),
+        follower(node, holder, [] {}) {
     holder.Bind(&node);
     view.set_valid_until(TimePoint::max());
-    transport.SetRequestHandler([this](transport::Request request) { peer_service.Handle(std::move(request)); });
+    transport.SetRequestHandler(
+        [this](transport::Request request) { peer_service.Handle(std::move(request)); });
   }
 
   static std::unique_ptr<shm::CacheMemory> Memory() {
@@ -174,7 +187,8 @@ struct TestWorker {
   PendingKeys pending;
   Holder holder;
   std::unique_ptr<shm::Index> index = shm::Index::Create({.bytes_max = 16 << 20}).value();
-  store::ObjectStore store{*memory, *index, clock, [this](const store::Object& object) { holder.NoteDropped(object); }};
+  store::ObjectStore store{*memory, *index, clock,
+                           [this](const store::Object& object) { holder.NoteDropped(object); }};
   directory::Directory directory;
   const Node node;
   ObjectService objects;
@@ -196,7 +210,9 @@ class TestWorkers {
 
   TestWorker& operator[](uint64_t id) { return *workers_.at(id); }
   Wire& wire() { return wire_; }
-  static transport::PeerId IdOf(uint64_t id) { return {"127.0.0." + std::to_string(id) + ":31501", id}; }
+  static transport::PeerId IdOf(uint64_t id) {
+    return {"127.0.0." + std::to_string(id) + ":31501", id};
+  }
   static TimePoint Deadline(Duration within = std::chrono::seconds(20)) {
     return std::chrono::steady_clock::now() + within;
   }
@@ -270,7 +286,8 @@ class TestWorkers {
     std::memcpy(extent->bytes().data(), value.data(), value.size());
     return std::move(extent).value();
   }
-  Pending<Status> StartSet(uint64_t worker, std::string key, std::string_view value, SetOptions options = {}) {
+  Pending<Status> StartSet(uint64_t worker, std::string key, std::string_view value,
+                           SetOptions options = {}) {
     const auto set = [](ObjectService& objects, std::string name, shm::Extent extent,
                         SetOptions how) -> asio::awaitable<Status> {
       co_return co_await objects.Set(std::move(name), extent, how, Deadline());
@@ -285,7 +302,8 @@ class TestWorkers {
                               SetOptions options = {.only_if_absent = true}) {
     std::vector<shm::Extent> extents;
     for (const std::string& key : keys) extents.push_back(ExtentOf(worker, key));
-    const auto set = [](ObjectService& objects, std::vector<std::string> names, std::vector<shm::Extent> values,
+    const auto set = [](ObjectService& objects, std::vector<std::string> names,
+                        std::vector<shm::Extent> values,
                         SetOptions how) -> asio::awaitable<Status> {
       co_return co_await objects.SetAll(std::move(names), values, how, Deadline());
     };
@@ -297,7 +315,9 @@ class TestWorkers {
     return Start((*this)[worker].objects.Get(std::move(key), wait_until, Deadline(within)));
   }
   // The value, or the name of the error.
-  std::string Get(uint64_t worker, std::string key) { return ValueOf(Await(StartGet(worker, std::move(key)))); }
+  std::string Get(uint64_t worker, std::string key) {
+    return ValueOf(Await(StartGet(worker, std::move(key))));
+  }
   static std::string ValueOf(const Result<store::ObjectRef>& got) {
     if (!got.ok()) return "error " + std::to_string(got.status().GetCode());
     const auto bytes = got->bytes();

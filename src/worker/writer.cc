@@ -15,14 +15,18 @@ constexpr auto kTakeBackTimeout = std::chrono::seconds(2);
 uint16_t Type(proto::PeerMessage message) { return static_cast<uint16_t>(message); }
 
 // Of the keys in their order.
-Status CheckGroup(const std::vector<std::string>& sorted, size_t values, const SetOptions& options) {
+Status CheckGroup(const std::vector<std::string>& sorted, size_t values,
+                  const SetOptions& options) {
   if (!options.only_if_absent) {
-    return errors::Invalid("several keys can only be set all or nothing if none of them may exist (NX)");
+    return errors::Invalid(
+        "several keys can only be set all or nothing if none of them may exist (NX)");
   }
   if (sorted.empty() || sorted.size() > kGroupMax) {
-    return errors::Invalid("1 to {} keys can be set all or nothing, not {}", kGroupMax, sorted.size());
+    return errors::Invalid("1 to {} keys can be set all or nothing, not {}", kGroupMax,
+                           sorted.size());
   }
-  if (values != sorted.size()) return errors::Invalid("{} values for {} keys", values, sorted.size());
+  if (values != sorted.size())
+    return errors::Invalid("{} values for {} keys", values, sorted.size());
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) return errors::Invalid("key {} is there twice", *twice);
   return Status::OK();
@@ -57,10 +61,11 @@ asio::awaitable<Status> Writer::Set(std::string key, shm::Extent& extent, SetOpt
 
 // In two steps: versions for all keys, then all values without a pause in between.
 //
-// Versions are asked for in the order of the keys. Were two calls to refuse each other, one would hold x and lack
-// y, the other hold y and lack x: but then x is before y and y before x.
-asio::awaitable<Status> Writer::SetAll(std::vector<std::string> keys, std::vector<shm::Extent>& extents,
-                                       SetOptions options, TimePoint deadline) {
+// Versions are asked for in the order of the keys. Were two calls to refuse each other, one would
+// hold x and lack y, the other hold y and lack x: but then x is before y and y before x.
+asio::awaitable<Status> Writer::SetAll(std::vector<std::string> keys,
+                                       std::vector<shm::Extent>& extents, SetOptions options,
+                                       TimePoint deadline) {
   std::vector<std::string> sorted = keys;
   std::sort(sorted.begin(), sorted.end());
   Status legal = CheckGroup(sorted, extents.size(), options);
@@ -125,8 +130,8 @@ asio::awaitable<Result<uint64_t>> Writer::RequestVersion(std::string key, SetOpt
   message.ttl_ms = options.ttl_ms;
   message.timeout_ms = RemainingMs(node_.clock, deadline);
   std::string body = message.Encode();
-  auto answer =
-      co_await node_.transport.Call(shard, Type(proto::PeerMessage::kUpdate), std::move(body), deadline);
+  auto answer = co_await node_.transport.Call(shard, Type(proto::PeerMessage::kUpdate),
+                                              std::move(body), deadline);
   if (!answer.ok()) co_return answer.status();
   auto update = proto::PeerUpdateAnswer::Decode(answer->body);
   if (!update.ok()) co_return update.status();
@@ -145,7 +150,8 @@ Status Writer::Publish(const std::string& key, uint64_t version, const SetOption
   meta.evictable = options.evictable;
   meta.expires_at = ExpiryOf(node_.clock, options.ttl_ms);
   const Status published = node_.store.Publish(key, meta, extent).status();
-  // What is older must not be read any more. That nobody has the version, the caller tells the shard.
+  // What is older must not be read any more. That nobody has the version, the caller tells the
+  // shard.
   if (published.IsError()) node_.store.Erase(key, version);
   return published;
 }
@@ -183,8 +189,8 @@ asio::awaitable<void> Writer::TakeBack(std::string key, uint64_t version, TimePo
   notice.entries[0].version = version;
   notice.entries[0].withdrawn = true;
   std::string body = notice.Encode();
-  auto answer =
-      co_await node_.transport.Call(shard, Type(proto::PeerMessage::kDropped), std::move(body), until);
+  auto answer = co_await node_.transport.Call(shard, Type(proto::PeerMessage::kDropped),
+                                              std::move(body), until);
   if (!answer.ok()) holder_.NoteDropped(key, version);
 }
 
