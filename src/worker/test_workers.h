@@ -219,6 +219,14 @@ class TestWorkers {
 
   // All learn of it, one after the other; the members stay the same.
   void NewEpoch(uint64_t epoch) {
+    for (const auto& [id, worker] : workers_) Announce(epoch, id);
+    CHECK(RunUntil([&] {
+      return std::all_of(workers_.begin(), workers_.end(),
+                         [](const auto& worker) { return worker.second->directory.settled(); });
+    }));
+  }
+  // One of them learns of it.
+  void Announce(uint64_t epoch, uint64_t to) {
     cluster::View view;
     view.epoch = epoch;
     std::vector<std::string> addresses;
@@ -230,11 +238,7 @@ class TestWorkers {
       addresses.push_back(member.address);
     }
     ring_ = std::make_shared<cluster::HashRing>(addresses);
-    for (const auto& [id, worker] : workers_) worker->follower.OnView(view, ring_);
-    CHECK(RunUntil([&] {
-      return std::all_of(workers_.begin(), workers_.end(),
-                         [](const auto& worker) { return worker.second->directory.settled(); });
-    }));
+    workers_.at(to)->follower.OnView(view, ring_);
   }
   // A key whose directory shard is at this worker.
   std::string KeyAt(uint64_t shard, int skip = 0) const {

@@ -175,23 +175,31 @@ asio::awaitable<void> Writer::TakeBackAll(std::vector<Part>& parts, TimePoint de
 }
 
 asio::awaitable<void> Writer::TakeBack(std::string key, uint64_t version, TimePoint deadline) {
-  const transport::PeerId shard = node_.view.ShardOf(key);
   const TimePoint until = std::min(deadline, node_.clock.Now() + kTakeBackTimeout);
-  if (node_.view.IsSelf(shard)) {
-    Status noted = co_await node_.directory.Withdraw(key, version, until);
-    if (noted.IsError()) holder_.NoteDropped(key, version);
-    co_return;
+  for (int attempt = 0;; ++attempt) {
+    const uint64_t epoch = node_.view.epoch();
+    Status done = node_.view.Serving();
+    if (done.IsOk()) done = co_await Withdraw(key, version, until);
+    if (done.IsOk()) co_return;
+    done = co_await BeforeRetry(node_, done, epoch, attempt, until);
+    if (done.IsError()) break;
   }
+  holder_.NoteDropped(key, version);  // later, and again until it is acknowledged
+}
+
+asio::awaitable<Status> Writer::Withdraw(std::string key, uint64_t version, TimePoint deadline) {
+  const transport::PeerId shard = node_.view.ShardOf(key);
+  if (node_.view.IsSelf(shard)) co_return co_await node_.directory.Withdraw(key, version, deadline);
   proto::PeerEntries notice;
   notice.epoch = node_.view.epoch();
   notice.entries.resize(1);
-  notice.entries[0].key = key;
+  notice.entries[0].key = std::move(key);
   notice.entries[0].version = version;
   notice.entries[0].withdrawn = true;
   std::string body = notice.Encode();
   auto answer = co_await node_.transport.Call(shard, Type(proto::PeerMessage::kDropped),
-                                              std::move(body), until);
-  if (!answer.ok()) holder_.NoteDropped(key, version);
+                                              std::move(body), deadline);
+  co_return answer.status();
 }
 
 }  // namespace datasystem::worker

@@ -50,6 +50,7 @@ class Writer {
   Status PublishAll(std::vector<Part>& parts, const SetOptions& options);
   // The shard forgets a version that was granted and is not going to be published.
   asio::awaitable<void> TakeBack(std::string key, uint64_t version, TimePoint deadline);
+  asio::awaitable<Status> Withdraw(std::string key, uint64_t version, TimePoint deadline);
   asio::awaitable<void> TakeBackAll(std::vector<Part>& parts, TimePoint deadline);
 
   const Node& node_;
