@@ -93,7 +93,7 @@ def worker(container, folder, new_cluster, monkeypatch):
 WRITER = """
 import sys
 from yr.datasystem import KVClient, WriteMode
-host, port, mode, values = sys.argv[1], int(sys.argv[2]), WriteMode[sys.argv[3]], int(sys.argv[4])
+host, port, mode, values = sys.argv[1], int(sys.argv[2]), getattr(WriteMode, sys.argv[3]), int(sys.argv[4])
 value = bytes(%d << 20)
 with KVClient(host, port, timeout_ms=20000, req_timeout_ms=20000) as client:
     client.init()

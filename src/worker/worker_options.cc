@@ -31,7 +31,7 @@ Result<WorkerOptions> WorkerOptions::FromFlags(const FlagValues& flags) {
   options.lease_ttl = std::chrono::seconds(flags.Get(kNodeTimeoutS));
   options.renew_interval = std::chrono::milliseconds(flags.Get(kHeartbeatIntervalMs));
 
-  options.memory.size_bytes = (flags.Get(kSharedMemorySizeMb) << 20) / 100 * flags.Get(kOcShmThresholdPercentage);
+  options.memory.size_bytes = (flags.Get(kSharedMemorySizeMb) << 20) * flags.Get(kOcShmThresholdPercentage) / 100;
   options.memory.arenas = flags.Get(kArenaPerTenant);
   options.memory.huge_pages = flags.Get(kEnableHugeTlb);
   options.memory.transparent_huge_pages = flags.Get(kEnableThp);
