@@ -1,7 +1,8 @@
-// One byte a chunk. Only two things make a chunk missing again: it was missing before, or its whole range was
-// taken from PageRanges first, so that nobody uses it. Every other change may race:
+// One byte a chunk. Only two things make a chunk missing again: it was missing before, or its whole
+// range was taken from PageRanges first, so that nobody uses it. Every other change may race:
 // - Back() stores kUsed after it has the pages, whatever was there: two of them do the same twice.
-// - PopulateNext() claims a missing chunk as kPopulating and makes it kPopulated only if it still is that. A
+// - PopulateNext() claims a missing chunk as kPopulating and makes it kPopulated only if it still
+// is that. A
 //   chunk that was used and returned meanwhile is kMissing, and stays so.
 // - ReturnIdle() counts looks by compare-and-swap: a chunk that is used meanwhile starts anew.
 #include "shm/backing.h"
@@ -29,7 +30,8 @@ enum State : uint8_t {
   kMissing = 0,
   kPopulating = 1,  // as good as missing to all but the populating thread
   kPopulated = 2,   // there, and never used
-  kUsed = 3,        // there, and used since ReturnIdle() looked last; from here on: + looks that saw it free
+  kUsed =
+      3,  // there, and used since ReturnIdle() looked last; from here on: + looks that saw it free
 };
 
 bool IsBacked(uint8_t state) { return state >= kPopulated; }
@@ -56,7 +58,8 @@ Backing::Backing(const Segment& segment, PageRanges& pages, BackingOptions optio
 
 Backing::Chunk Backing::ChunkAt(uint64_t index) const {
   const uint64_t offset = index * chunk_bytes_;
-  return {.offset = offset, .size = std::min<uint64_t>(chunk_bytes_, segment_.bytes().size() - offset)};
+  return {.offset = offset,
+          .size = std::min<uint64_t>(chunk_bytes_, segment_.bytes().size() - offset)};
 }
 
 bool Backing::AllowedToTake(uint64_t bytes, uint32_t reserves) {
@@ -74,7 +77,8 @@ int Backing::Obtain(const Chunk& chunk) {
     if (error != EINVAL) return error;  // EINVAL: Linux before 5.14
   }
   return ErrnoOf([&] {
-    return ::fallocate(segment_.fd(), 0, static_cast<off_t>(chunk.offset), static_cast<off_t>(chunk.size));
+    return ::fallocate(segment_.fd(), 0, static_cast<off_t>(chunk.offset),
+                       static_cast<off_t>(chunk.size));
   });
 }
 
@@ -103,7 +107,8 @@ Result<bool> Backing::Back(uint64_t offset, uint64_t size, uint64_t step_bytes) 
 Status Backing::Refusal(const std::string& cause) const {
   const uint64_t size_bytes = segment_.bytes().size();
   return errors::OutOfMemory(
-      "no memory behind the cache: it is configured for {} MiB, {} MiB are there, and {}. Raise the memory "
+      "no memory behind the cache: it is configured for {} MiB, {} MiB are there, and {}. Raise "
+      "the memory "
       "limit or lower the size of the shared memory",
       size_bytes / kMib, backed_bytes() / kMib, cause);
 }
@@ -112,23 +117,28 @@ Result<bool> Backing::PopulateNext() {
   const uint64_t chunks = states_.size();
   for (; populate_step_ < chunks; ++populate_step_) {
     // Large extents are taken from the low end, slabs from the high one.
-    const uint64_t i = populate_step_ % 2 == 0 ? populate_step_ / 2 : chunks - 1 - populate_step_ / 2;
+    const uint64_t i =
+        populate_step_ % 2 == 0 ? populate_step_ / 2 : chunks - 1 - populate_step_ / 2;
     uint8_t expected = kMissing;
-    if (!states_[i].compare_exchange_strong(expected, kPopulating, std::memory_order_relaxed)) continue;
+    if (!states_[i].compare_exchange_strong(expected, kPopulating, std::memory_order_relaxed))
+      continue;
     const Chunk chunk = ChunkAt(i);
     const bool allowed = AllowedToTake(chunk.size, 2);
     const int error = allowed ? Populate(chunk) : 0;
     expected = kPopulating;
     const bool there = allowed && error == 0;
-    if (states_[i].compare_exchange_strong(expected, there ? kPopulated : kMissing, std::memory_order_relaxed) &&
+    if (states_[i].compare_exchange_strong(expected, there ? kPopulated : kMissing,
+                                           std::memory_order_relaxed) &&
         there) {
       backed_bytes_.fetch_add(chunk.size, std::memory_order_relaxed);
     }
     if (!there) {
       return errors::Runtime(
-          "only {} of {} bytes of shared memory could be populated: {}. Lower the size of the shared memory, "
+          "only {} of {} bytes of shared memory could be populated: {}. Lower the size of the "
+          "shared memory, "
           "raise the memory limit, or do without population (it needs Linux 5.14)",
-          backed_bytes(), segment_.bytes().size(), allowed ? std::strerror(error) : budget_->Shortage());
+          backed_bytes(), segment_.bytes().size(),
+          allowed ? std::strerror(error) : budget_->Shortage());
     }
     ++populate_step_;
     return true;
@@ -136,8 +146,8 @@ Result<bool> Backing::PopulateNext() {
   return false;
 }
 
-// While the chunk is ours, an allocation may find one free piece less than there is. Small chunks keep that
-// short, and they are looked for where memory has long been free.
+// While the chunk is ours, an allocation may find one free piece less than there is. Small chunks
+// keep that short, and they are looked for where memory has long been free.
 bool Backing::ReturnIfFree(uint64_t index) {
   const Chunk chunk = ChunkAt(index);
   if (!pages_.TakeAt(chunk.offset, chunk.size)) return false;

@@ -1,9 +1,11 @@
-// Which pages of a segment are there. Memory is handed out only after its pages were obtained from the
-// kernel in a way that can fail: touching a page that cannot be had is SIGBUS or the end of a process.
+// Which pages of a segment are there. Memory is handed out only after its pages were obtained from
+// the kernel in a way that can fail: touching a page that cannot be had is SIGBUS or the end of a
+// process.
 //
-// Counted in chunks of 256 KiB, or of one huge page. A chunk that is wholly free can give its pages back:
-// to the system when unused for long, to another chunk when the container leaves no more.
-// Threads: Back() any; PopulateNext(), ReturnIdle() and RelievePressure() one at a time, in the background.
+// Counted in chunks of 256 KiB, or of one huge page. A chunk that is wholly free can give its pages
+// back: to the system when unused for long, to another chunk when the container leaves no more.
+// Threads: Back() any; PopulateNext(), ReturnIdle() and RelievePressure() one at a time, in the
+// background.
 //          Nobody waits for another thread longer than PageRanges' short lock.
 #pragma once
 
@@ -23,12 +25,14 @@
 namespace datasystem::shm {
 
 struct BackingOptions {
-  // Obtain pages by fallocate(): quicker by 3.5, but their first user waits for their zeroing. Else by
-  // MADV_POPULATE_WRITE, as the background population always does.
+  // Obtain pages by fallocate(): quicker by 3.5, but their first user waits for their zeroing. Else
+  // by MADV_POPULATE_WRITE, as the background population always does.
   bool fallocate = true;
-  bool gives_back = true;  // false: what is there stays, as with huge pages or what a device has pinned
-  // The kernel holds the address space's lock while it populates a chunk, and an idle thread may lose its CPU
-  // meanwhile: small chunks keep the wait of whoever maps memory short. See docs/decisions/0010.md.
+  bool gives_back =
+      true;  // false: what is there stays, as with huge pages or what a device has pinned
+  // The kernel holds the address space's lock while it populates a chunk, and an idle thread may
+  // lose its CPU meanwhile: small chunks keep the wait of whoever maps memory short. See
+  // docs/decisions/0010.md.
   uint64_t chunk_bytes_min = 256 * 1024;
   std::function<HeadRoom()> head_room;  // empty: no limit is looked at, as with huge pages
   const Clock* clock = &Clock::Steady();
@@ -41,17 +45,20 @@ class Backing {
   // All must outlive it.
   Backing(const Segment& segment, PageRanges& pages, BackingOptions options);
 
-  // Obtains what is missing of a range that the caller took from `pages`, at most about `step_bytes` of it:
-  // false says that more is missing. kOutOfMemory with cause and remedy when there is no more to be had.
+  // Obtains what is missing of a range that the caller took from `pages`, at most about
+  // `step_bytes` of it: false says that more is missing. kOutOfMemory with cause and remedy when
+  // there is no more to be had.
   Result<bool> Back(uint64_t offset, uint64_t size, uint64_t step_bytes);
 
-  // Populates the next missing chunk, from both ends to the middle; false when all have had their turn.
-  // kRuntimeError when there is no more to be had: two reserves stay free.
+  // Populates the next missing chunk, from both ends to the middle; false when all have had their
+  // turn. kRuntimeError when there is no more to be had: two reserves stay free.
   Result<bool> PopulateNext();
-  // One look at every chunk. What was used and is seen free at kIdleLooks + 1 looks in a row, and was not
-  // used between them, goes back to the system. What was only populated stays: it is there for first writes.
+  // One look at every chunk. What was used and is seen free at kIdleLooks + 1 looks in a row, and
+  // was not used between them, goes back to the system. What was only populated stays: it is there
+  // for first writes.
   void ReturnIdle(const std::atomic<bool>& stop);
-  // While the container or the machine has less left than the reserve, free chunks go back, used or not.
+  // While the container or the machine has less left than the reserve, free chunks go back, used or
+  // not.
   void RelievePressure(const std::atomic<bool>& stop);
 
   bool gives_back() const { return options_.gives_back; }
@@ -64,8 +71,8 @@ class Backing {
   };
   Chunk ChunkAt(uint64_t index) const;
   bool AllowedToTake(uint64_t bytes, uint32_t reserves);
-  int Obtain(const Chunk& chunk);            // 0 or errno
-  int Populate(const Chunk& chunk);          // 0 or errno
+  int Obtain(const Chunk& chunk);    // 0 or errno
+  int Populate(const Chunk& chunk);  // 0 or errno
   bool ReturnIfFree(uint64_t index);
   bool ReturnAny();
   Status Refusal(const std::string& cause) const;

@@ -100,10 +100,12 @@ TEST_F(BackingTest, ASmallContainerIsAnErrorThatNamesItsLimitAndTheCachesSize) {
   const auto refused = backing_->Back(offset, 4 * kMiB, kAll);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().GetCode(), K_OUT_OF_MEMORY);
-  EXPECT_THAT(refused.status().GetMsg(),
-              AllOf(HasSubstr("configured for 8 MiB"), HasSubstr("2 MiB are there"),
-                    HasSubstr("the container has only 16 MiB left of its 256 MiB, of which 16 MiB are kept"),
-                    HasSubstr("Raise the memory limit or lower")));
+  EXPECT_THAT(
+      refused.status().GetMsg(),
+      AllOf(
+          HasSubstr("configured for 8 MiB"), HasSubstr("2 MiB are there"),
+          HasSubstr("the container has only 16 MiB left of its 256 MiB, of which 16 MiB are kept"),
+          HasSubstr("Raise the memory limit or lower")));
   EXPECT_EQ(ResidentBytes(), 2 * kMiB);
   Leave(2 * kMiB);
   EXPECT_TRUE(*backing_->Back(offset, 4 * kMiB, kAll));
@@ -227,7 +229,10 @@ TEST_F(BackingTest, EvenUnusedMemoryGoesBackWhenTheContainerRunsShort) {
 TEST(CacheMemoryBacking, ExtentsHaveTheirPagesAndIdleOnesGoBackByThemselves) {
   auto memory = CacheMemory::Create({.size_bytes = 32 * kMiB,
                                      .return_idle_after = std::chrono::seconds(0),
-                                     .head_room = [] { return HeadRoom{17 * kMiB, 256 * kMiB, true}; }})
+                                     .head_room =
+                                         [] {
+                                           return HeadRoom{17 * kMiB, 256 * kMiB, true};
+                                         }})
                     .value();
   {
     auto extent = memory->Allocate(kMiB);  // all that is beyond the reserve
@@ -236,14 +241,18 @@ TEST(CacheMemoryBacking, ExtentsHaveTheirPagesAndIdleOnesGoBackByThemselves) {
     EXPECT_GE(memory->usage().populated_bytes, kMiB);
   }
   const auto deadline = Clock::Steady().Now() + std::chrono::seconds(60);
-  while (memory->usage().populated_bytes > 0 && Clock::Steady().Now() < deadline) std::this_thread::yield();
+  while (memory->usage().populated_bytes > 0 && Clock::Steady().Now() < deadline)
+    std::this_thread::yield();
   EXPECT_EQ(memory->usage().populated_bytes, 0u);
 }
 
 TEST(CacheMemoryBacking, AnAllocationThatCannotBeBackedChangesNothing) {
   for (const uint64_t size : {uint64_t{100}, 2 * kMiB}) {
-    auto memory = CacheMemory::Create(
-                      {.size_bytes = 32 * kMiB, .head_room = [] { return HeadRoom{16 * kMiB, 256 * kMiB, true}; }})
+    auto memory = CacheMemory::Create({.size_bytes = 32 * kMiB,
+                                       .head_room =
+                                           [] {
+                                             return HeadRoom{16 * kMiB, 256 * kMiB, true};
+                                           }})
                       .value();
     const auto refused = memory->Allocate(size);
     EXPECT_EQ(refused.status().GetCode(), K_OUT_OF_MEMORY);
@@ -257,9 +266,10 @@ TEST(CacheMemoryBacking, AnAllocationThatCannotBeBackedChangesNothing) {
 }
 
 TEST(CacheMemoryBacking, TooLittleForPopulationAtStartIsRefused) {
-  auto memory = CacheMemory::Create({.size_bytes = 32 * kMiB,
-                                     .populate_at_start = true,
-                                     .head_room = [] { return HeadRoom{33 * kMiB, 256 * kMiB, true}; }});
+  auto memory =
+      CacheMemory::Create({.size_bytes = 32 * kMiB, .populate_at_start = true, .head_room = [] {
+                             return HeadRoom{33 * kMiB, 256 * kMiB, true};
+                           }});
   ASSERT_FALSE(memory.ok());
   EXPECT_THAT(memory.status().GetMsg(), HasSubstr("of its 256 MiB"));
 }

@@ -17,7 +17,8 @@ constexpr Duration kPressureInterval = std::chrono::seconds(1);
 
 BackingThread::BackingThread(Backing& backing, std::chrono::seconds return_after)
     : backing_(backing),
-      look_interval_(std::max<Duration>(kLookIntervalMin, Duration(return_after) / Backing::kIdleLooks)) {}
+      look_interval_(
+          std::max<Duration>(kLookIntervalMin, Duration(return_after) / Backing::kIdleLooks)) {}
 
 BackingThread::~BackingThread() {
   {

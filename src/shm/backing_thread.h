@@ -1,5 +1,6 @@
-// The thread ds-populate, which runs only when a CPU is idle: it gives memory its pages before it is used,
-// since the first touch of a page costs several times its copying, and gives back what is not used any more.
+// The thread ds-populate, which runs only when a CPU is idle: it gives memory its pages before it
+// is used, since the first touch of a page costs several times its copying, and gives back what is
+// not used any more.
 //
 // Threads: PopulateNow() or Start() once, by the owner.
 #pragma once
@@ -23,7 +24,8 @@ class BackingThread {
 
   // Populates all before it returns. kRuntimeError if memory runs out.
   Status PopulateNow();
-  // The same in the background, where a failure is one warning; then returns what is idle, if that is allowed.
+  // The same in the background, where a failure is one warning; then returns what is idle, if that
+  // is allowed.
   void Start();
 
  private:

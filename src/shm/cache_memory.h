@@ -55,12 +55,12 @@ class CacheMemory {
   // With its pages there, so that touching it cannot fail. Aligned to 64 bytes, below 512 bytes to 16; the content is undefined. kOutOfMemory means "evict, then retry": nothing has
   // changed; the message has the bytes asked for and the largest piece that is free, or says that the
   // container or the machine has no more memory.
-  // Obtaining pages that nobody used before takes time, 5 to 20 ms for 64 MiB. A thread that must not
+  // Obtaining pages that nobody used before takes time, 6 to 30 ms for 64 MiB. A thread that must not
   // stall that long calls Reserve(), then Back() until it is true, and does something else in between.
   Result<Extent> Allocate(uint64_t size);
   // An extent whose pages may be missing: its bytes are not to be touched before Back() said true.
   Result<Extent> Reserve(uint64_t size);
-  // One step: about 4 MiB, 1 ms. kOutOfMemory as above; the extent stays the caller's.
+  // One step: about 4 MiB, 1 to 2 ms. kOutOfMemory as above; the extent stays the caller's.
   Result<bool> Back(const Extent& extent);
   // Takes back what Extent::Release() gave up, once. The location is the caller's own (checked): what came
   // from elsewhere goes to Resolve().

@@ -58,7 +58,7 @@ bool HasWord(const std::string& list, std::string_view word) {
 }
 
 struct CgroupMount {
-  std::string root;   // the group that is mounted
+  std::string root;  // the group that is mounted
   std::string point;
   bool unified = false;
 };
@@ -84,7 +84,8 @@ std::vector<CgroupMount> MemoryMounts(const std::filesystem::path& mountinfo) {
 
 }  // namespace
 
-HeadRoomSource::HeadRoomSource(const std::filesystem::path& root) : meminfo_(root / "proc/meminfo") {
+HeadRoomSource::HeadRoomSource(const std::filesystem::path& root)
+    : meminfo_(root / "proc/meminfo") {
   const auto mounts = MemoryMounts(root / "proc/self/mountinfo");
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {  // "4:memory:/group", "0::/group"
@@ -104,9 +105,12 @@ HeadRoomSource::HeadRoomSource(const std::filesystem::path& root) : meminfo_(roo
 
 void HeadRoomSource::AddGroups(const std::filesystem::path& mount, const std::string& mount_root,
                                std::string group, bool unified) {
-  // Inside a container the mount often shows the container's group only, under its name on the host.
-  if (mount_root != "/" && (group + "/").starts_with(mount_root + "/")) group.erase(0, mount_root.size());
-  std::filesystem::path folder = (mount / std::filesystem::path(group).relative_path()).lexically_normal();
+  // Inside a container the mount often shows the container's group only, under its name on the
+  // host.
+  if (mount_root != "/" && (group + "/").starts_with(mount_root + "/"))
+    group.erase(0, mount_root.size());
+  std::filesystem::path folder =
+      (mount / std::filesystem::path(group).relative_path()).lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();
   std::error_code ignored;
   const bool inside = folder.native().starts_with(mount.native());
@@ -120,7 +124,8 @@ void HeadRoomSource::AddGroups(const std::filesystem::path& mount, const std::st
 std::optional<uint64_t> HeadRoomSource::Group::Limit() const {
   if (!unified) return NumberIn(folder / "memory.limit_in_bytes");
   const auto max = NumberIn(folder / "memory.max");
-  const auto high = NumberIn(folder / "memory.high");  // beyond it a process is slowed down to a crawl
+  const auto high =
+      NumberIn(folder / "memory.high");  // beyond it a process is slowed down to a crawl
   if (!max || !high) return max ? max : high;
   return std::min(*max, *high);
 }
@@ -129,11 +134,12 @@ std::optional<uint64_t> HeadRoomSource::Group::Available(uint64_t limit) const {
   const auto usage = NumberIn(folder / (unified ? "memory.current" : "memory.usage_in_bytes"));
   if (!usage) return std::nullopt;
   uint64_t available = limit > *usage ? limit - *usage : 0;
-  // Files that the kernel cached count as used, but go before anybody is killed. That file is long, and on
-  // large machines slow to read: only where it matters.
+  // Files that the kernel cached count as used, but go before anybody is killed. That file is long,
+  // and on large machines slow to read: only where it matters.
   if (available < limit / 8 + 4 * kReserveMax) {
-    available += unified ? SumIn(folder / "memory.stat", {"inactive_file", "active_file"})
-                         : SumIn(folder / "memory.stat", {"total_inactive_file", "total_active_file"});
+    available += unified
+                     ? SumIn(folder / "memory.stat", {"inactive_file", "active_file"})
+                     : SumIn(folder / "memory.stat", {"total_inactive_file", "total_active_file"});
   }
   return std::min(available, limit);
 }
@@ -142,7 +148,8 @@ HeadRoom HeadRoomSource::Read() const {
   HeadRoom least;
   const uint64_t machine_bytes = SumIn(meminfo_, {"MemTotal:"}) * kKib;
   if (machine_bytes > 0) {
-    least = {.available_bytes = SumIn(meminfo_, {"MemAvailable:"}) * kKib, .limit_bytes = machine_bytes};
+    least = {.available_bytes = SumIn(meminfo_, {"MemAvailable:"}) * kKib,
+             .limit_bytes = machine_bytes};
   }
   for (const Group& group : groups_) {
     const auto limit = group.Limit();
@@ -165,7 +172,8 @@ std::optional<uint64_t> HeadRoomSource::ContainerLimit() const {
 
 HeadRoomBudget::HeadRoomBudget(std::function<HeadRoom()> read, const Clock& clock)
     : read_(std::move(read)), clock_(clock) {
-  read_at_.store((clock_.Now() - kReadingAgeMax).time_since_epoch().count(), std::memory_order_relaxed);
+  read_at_.store((clock_.Now() - kReadingAgeMax).time_since_epoch().count(),
+                 std::memory_order_relaxed);
   Refresh();
 }
 
@@ -189,7 +197,8 @@ void HeadRoomBudget::Refresh() {
   const bool fresh = now - TimePoint(Duration(read_at)) < kReadingAgeMax;
   if (fresh && taken_bytes_.load(std::memory_order_relaxed) < kReadingBytesMax) return;
   // One thread reads; the others go on with what is known. A lock might be held by an idle thread.
-  if (!read_at_.compare_exchange_strong(read_at, now.time_since_epoch().count(), std::memory_order_relaxed)) {
+  if (!read_at_.compare_exchange_strong(read_at, now.time_since_epoch().count(),
+                                        std::memory_order_relaxed)) {
     return;
   }
   taken_bytes_.store(0, std::memory_order_relaxed);
@@ -197,15 +206,17 @@ void HeadRoomBudget::Refresh() {
   constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) / 2;
   limit_bytes_.store(reading.limit_bytes, std::memory_order_relaxed);
   container_.store(reading.container, std::memory_order_relaxed);
-  available_bytes_.store(static_cast<int64_t>(std::min(reading.available_bytes, kMost)), std::memory_order_relaxed);
+  available_bytes_.store(static_cast<int64_t>(std::min(reading.available_bytes, kMost)),
+                         std::memory_order_relaxed);
 }
 
 std::string HeadRoomBudget::Shortage() const {
   const int64_t left = std::max<int64_t>(0, available_bytes_.load(std::memory_order_relaxed));
   const uint64_t limit = limit_bytes_.load(std::memory_order_relaxed);
-  return fmt::format("the {} has only {} MiB left of its {} MiB, of which {} MiB are kept free for other needs",
-                     container_.load(std::memory_order_relaxed) ? "container" : "machine",
-                     left / static_cast<int64_t>(kMib), limit / kMib, ReserveBytes(limit) / kMib);
+  return fmt::format(
+      "the {} has only {} MiB left of its {} MiB, of which {} MiB are kept free for other needs",
+      container_.load(std::memory_order_relaxed) ? "container" : "machine",
+      left / static_cast<int64_t>(kMib), limit / kMib, ReserveBytes(limit) / kMib);
 }
 
 }  // namespace datasystem::shm

@@ -1,8 +1,9 @@
-// How much memory this process may still take before the kernel would kill somebody for it: what the
-// machine has available and what every control group around the process (a container's limit) leaves.
+// How much memory this process may still take before the kernel would kill somebody for it: what
+// the machine has available and what every control group around the process (a container's limit)
+// leaves.
 //
-// The kernel does not answer a request beyond a control group's limit with an error, it kills a process of
-// the group. So the limit is read before, not tried.
+// The kernel does not answer a request beyond a control group's limit with an error, it kills a
+// process of the group. So the limit is read before, not tried.
 #pragma once
 
 #include <atomic>
@@ -43,8 +44,8 @@ class HeadRoomSource {
     std::optional<uint64_t> Limit() const;
     std::optional<uint64_t> Available(uint64_t limit) const;
   };
-  void AddGroups(const std::filesystem::path& mount, const std::string& mount_root, std::string group,
-                 bool unified);
+  void AddGroups(const std::filesystem::path& mount, const std::string& mount_root,
+                 std::string group, bool unified);
 
   std::filesystem::path meminfo_;
   std::vector<Group> groups_;
@@ -52,14 +53,15 @@ class HeadRoomSource {
 
 // Hands out head room from a reading that is a moment old, less what was taken since.
 //
-// Threads: any; never waits. Two threads at once may take a chunk too much: the reserve has room for that.
+// Threads: any; never waits. Two threads at once may take a chunk too much: the reserve has room
+// for that.
 class HeadRoomBudget {
  public:
   // `clock` must outlive it. `read` may be called by any thread that uses the budget.
   HeadRoomBudget(std::function<HeadRoom()> read, const Clock& clock);
 
-  // False if fewer than `reserves` reserves would be left. A reserve is for everybody's small needs: heap,
-  // page tables, other processes of the container.
+  // False if fewer than `reserves` reserves would be left. A reserve is for everybody's small
+  // needs: heap, page tables, other processes of the container.
   bool Take(uint64_t bytes, uint32_t reserves);
   void GiveBack(uint64_t bytes);
   // Takes nothing.

@@ -20,7 +20,8 @@ class HeadRoomSourceTest : public testing::Test {
   HeadRoomSourceTest() {
     std::string name = (fs::temp_directory_path() / "head_room_XXXXXX").string();
     root_ = ::mkdtemp(name.data());
-    Write("proc/meminfo", "MemTotal:        8388608 kB\nMemFree:          100 kB\nMemAvailable:    4194304 kB\n");
+    Write("proc/meminfo",
+          "MemTotal:        8388608 kB\nMemFree:          100 kB\nMemAvailable:    4194304 kB\n");
   }
   ~HeadRoomSourceTest() override { fs::remove_all(root_); }
 
@@ -28,11 +29,12 @@ class HeadRoomSourceTest : public testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  void Unified(const std::string& folder, const std::string& max, uint64_t current_mib, uint64_t cached_mib = 0) {
+  void Unified(const std::string& folder, const std::string& max, uint64_t current_mib,
+               uint64_t cached_mib = 0) {
     Write(folder + "/memory.max", max);
     Write(folder + "/memory.current", std::to_string(current_mib * kMiB));
-    Write(folder + "/memory.stat", "anon 5\nfile 99999999999\ninactive_file " + std::to_string(cached_mib * kMiB) +
-                                       "\nactive_file 0\n");
+    Write(folder + "/memory.stat", "anon 5\nfile 99999999999\ninactive_file " +
+                                       std::to_string(cached_mib * kMiB) + "\nactive_file 0\n");
   }
   static std::string MiBs(uint64_t n) { return std::to_string(n * kMiB) + "\n"; }
 
@@ -53,7 +55,8 @@ TEST_F(HeadRoomSourceTest, NothingThatCanBeReadMeansNoLimit) {
 }
 
 TEST_F(HeadRoomSourceTest, TheTightestGroupUpwardsDecidesInVersion2) {
-  Write("proc/self/mountinfo", "25 1 0:2 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
+  Write("proc/self/mountinfo",
+        "25 1 0:2 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
   Write("proc/self/cgroup", "0::/pod/worker\n");
   Unified("sys/fs/cgroup/pod", MiBs(2000), 1900);
   Unified("sys/fs/cgroup/pod/worker", MiBs(1000), 300);
@@ -89,7 +92,8 @@ TEST_F(HeadRoomSourceTest, ReadsVersion1BesideOtherControllers) {
   Write("proc/self/cgroup", "5:cpu:/other\n4:memory:/pod/worker\n0::/\n");
   Write("sys/fs/cgroup/memory/pod/worker/memory.limit_in_bytes", MiBs(500));
   Write("sys/fs/cgroup/memory/pod/worker/memory.usage_in_bytes", MiBs(400));
-  Write("sys/fs/cgroup/memory/pod/worker/memory.stat", "inactive_file 77777777777\ntotal_inactive_file 0\n");
+  Write("sys/fs/cgroup/memory/pod/worker/memory.stat",
+        "inactive_file 77777777777\ntotal_inactive_file 0\n");
   Write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   Write("sys/fs/cgroup/memory/memory.usage_in_bytes", MiBs(9000));
   const HeadRoom room = HeadRoomSource(root_).Read();
@@ -99,7 +103,8 @@ TEST_F(HeadRoomSourceTest, ReadsVersion1BesideOtherControllers) {
 
 TEST_F(HeadRoomSourceTest, FindsItsGroupWhenTheContainerSeesOnlyItsOwnPart) {
   for (const std::string mounted : {"/docker/abc", "/"}) {
-    Write("proc/self/mountinfo", "34 30 0:31 " + mounted + " /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+    Write("proc/self/mountinfo",
+          "34 30 0:31 " + mounted + " /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
     Write("proc/self/cgroup", "4:memory:/docker/abc\n");
     Write("sys/fs/cgroup/memory/memory.limit_in_bytes", MiBs(500));
     Write("sys/fs/cgroup/memory/memory.usage_in_bytes", MiBs(500));

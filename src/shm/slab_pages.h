@@ -1,4 +1,5 @@
-// Which pages of a segment are slabs: who frees a value learns from its address how it was allocated.
+// Which pages of a segment are slabs: who frees a value learns from its address how it was
+// allocated.
 //
 // The value's size cannot tell, since a large value may have been trimmed to a small one.
 // Threads: any. Says nothing of pages that another thread takes or gives back at this moment.
