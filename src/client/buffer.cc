@@ -1,6 +1,5 @@
-#include <cstring>
-
 #include "client/buffer_impl.h"
+#include "client/copy.h"
 
 namespace datasystem {
 
@@ -28,7 +27,7 @@ Status Buffer::MemoryCopy(const void* data, uint64_t length) {
   if (length > to.size()) {
     return errors::Invalid("{} bytes are more than the {} of the buffer", length, to.size());
   }
-  if (length > 0) std::memcpy(to.data(), data, length);
+  client::Copy(to, {static_cast<const std::byte*>(data), length});
   return Status::OK();
 }
 

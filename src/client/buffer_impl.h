@@ -11,10 +11,11 @@
 
 namespace datasystem {
 
-// A value from a get: in shared memory behind a pin, or in memory of its own.
+// A value from a get: in shared memory behind a pin of either kind, or in memory of its own.
 struct ReadOnlyBuffer::Impl {
   std::span<const std::byte> bytes;
   client::Claim pin;
+  client::LocalPin local_pin;
   std::unique_ptr<std::byte[]> own;
 };
 

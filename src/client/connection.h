@@ -32,9 +32,9 @@ class Connection {
   // Errors of all below: K_RPC_DEADLINE_EXCEEDED, K_CLIENT_WORKER_DISCONNECT, and K_RUNTIME_ERROR when
   // the worker does not keep to the protocol.
 
-  // `payload` is sent from where it is.
-  Status Send(proto::SessionMessage type, std::string_view body, std::span<const std::byte> payload,
-              const Deadline& deadline);
+  // The parts of a payload, which are sent one after the other from where they are.
+  using Payload = std::span<const std::span<const std::byte>>;
+  Status Send(proto::SessionMessage type, std::string_view body, Payload payload, const Deadline& deadline);
 
   struct Reply {
     std::string_view body;  // valid until the next call
@@ -54,12 +54,9 @@ class Connection {
 
   // Nothing is under way and nothing went wrong.
   bool usable() const { return step_ == Step::kIdle; }
-  bool timed_out() const { return step_ == Step::kTimedOut; }
   const std::string& worker() const { return worker_; }
   // Threads: any, while the connection exists.
   bool ClosedByWorker() const;
-  // Ends the connection for both sides; the descriptor stays open.
-  void Shutdown();
 
  private:
   enum class Step { kIdle, kAwaitingReply, kTakingPayload, kTimedOut, kBroken };

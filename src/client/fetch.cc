@@ -34,16 +34,13 @@ Status CheckPayload(Connection& connection, const proto::GetReply& reply, uint64
 
 }  // namespace
 
-Result<std::vector<Fetched>> Fetch(const std::shared_ptr<Session>& session,
-                                   std::vector<std::string> keys, uint32_t sub_timeout_ms,
+Result<std::vector<Fetched>> Fetch(const std::shared_ptr<Session>& session, proto::GetRequest request,
                                    const Deadline& deadline, const Place& place) {
+  const size_t count = request.keys.size();
   std::vector<Fetched> fetched;  // outlives the lease: pins go back after the connection does
-  fetched.reserve(keys.size());
+  fetched.reserve(count);
   ASSIGN_OR_RETURN(const Session::Lease connection, session->Acquire(deadline));
-  const size_t count = keys.size();
-  const proto::GetRequest request{.keys = std::move(keys),
-                                  .timeout_ms = deadline.worker_timeout_ms(),
-                                  .sub_timeout_ms = sub_timeout_ms};
+  request.timeout_ms = deadline.worker_timeout_ms();
   RETURN_IF_ERROR(connection->Send(SessionMessage::kGet, request.Encode(), {}, deadline));
   ASSIGN_OR_RETURN(const Connection::Reply received,
                    connection->Receive(SessionMessage::kGetReply, deadline));

@@ -1,29 +1,25 @@
+// The life of a KVClient, and the calls that change something.
 #include "datasystem/kv_client.h"
 
-#include <unistd.h>
-
-#include <atomic>
-#include <mutex>
 #include <unordered_set>
 
 #include "base/random.h"
-#include "client/buffer_impl.h"
-#include "client/fetch.h"
+#include "client/kv_client_impl.h"
+#include "client/process.h"
 #include "client/put.h"
-#include "client/settings.h"
-#include "client/trace_id.h"
-#include "session/key_rules.h"
 
 namespace datasystem {
 
+using client::Atomicity;
 using client::Deadline;
-using client::Fetched;
 using client::Session;
+using client::Value;
 using client::WithTraceId;
 using proto::SessionMessage;
-using std::chrono::milliseconds;
 
 namespace {
+
+constexpr size_t kTxMax = 8;  // keys of MSetTx
 
 Result<proto::SetParam> CheckParam(const SetParam& param) {
   if (param.writeMode < WriteMode::NONE_L2_CACHE || param.writeMode > WriteMode::WRITE_BACK_L2_CACHE_EVICT) {
@@ -45,97 +41,80 @@ Result<proto::SetParam> CheckParamWithoutNx(const SetParam& param, const char* c
   return CheckParam(param);
 }
 
-Status CheckKeys(const std::vector<std::string>& keys) {
-  RETURN_IF_ERROR(session::CheckBatchSize(keys.size()));
-  for (const std::string& key : keys) RETURN_IF_ERROR(session::CheckKey(key));
-  return Status::OK();
-}
-
-// OK when at least one succeeded, else the error of the first.
-template <typename Items, typename ToStatus>
-Status AnySucceeded(const Items& items, ToStatus to_status) {
-  for (const auto& item : items) {
-    if (to_status(item).IsOk()) return Status::OK();
-  }
-  return to_status(items.front());
-}
-
-Status AnyFetched(const std::vector<Fetched>& items) {
-  const Status status = AnySucceeded(items, [](const Fetched& item) { return item.status; });
-  // The words that programs look for.
-  if (status.GetCode() == K_NOT_FOUND) return errors::NotFound("Cannot get objects from worker");
-  return status;
-}
-
 std::span<const std::byte> Bytes(StringView view) {
   return std::as_bytes(std::span(view.data(), view.size()));
 }
 
-}  // namespace
+bool SameParam(const proto::SetParam& a, const proto::SetParam& b) {
+  return a.write_mode == b.write_mode && a.ttl_second == b.ttl_second && a.existence == b.existence;
+}
 
-// Hidden: it would else be exported with the class that it is nested in.
-struct [[gnu::visibility("hidden")]] KVClient::Impl {
-  ConnectOptions options;
-  std::atomic<pid_t> process_id = 0;  // that called Init; 0: none yet
-  std::mutex mutex;
-  // Under mutex. Null: not initialised.
-  std::shared_ptr<Session> session;
-  client::Settings settings;
+Status CheckCounts(size_t keys, size_t others, const char* what) {
+  if (keys == others) return Status::OK();
+  return errors::Invalid("there are {} keys, but {} {}", keys, others, what);
+}
 
-  Status CheckProcess() const {
-    const pid_t owner = process_id;
-    if (owner == 0 || owner == ::getpid()) return Status::OK();
-    return errors::Runtime("this client was created in process {}; create a new KVClient after fork", owner);
-  }
-
-  // What a call works with: the session, made anew if the worker has ended the last one.
-  struct Context {
-    std::shared_ptr<Session> session;
-    Deadline deadline;
-  };
-  Result<Context> Begin(milliseconds extra_time) {
-    RETURN_IF_ERROR(CheckProcess());
-    std::unique_lock lock(mutex);
-    if (session == nullptr) return errors::NotReady("the client is not connected: call Init() first");
-    const Deadline deadline(settings.request_timeout + extra_time);
-    if (!session->Alive()) {
-      ASSIGN_OR_RETURN(session, Session::Open(settings.worker, deadline));
-    }
-    return Context{session, deadline};
-  }
-
-  // Runs one call of the public interface.
-  template <typename Work>
-  Status Run(Work work, milliseconds extra_time = milliseconds(0)) {
-    auto context = Begin(extra_time);
-    return WithTraceId(context.ok() ? work(*context) : context.status());
-  }
-
-  Status GetStrings(const std::vector<std::string>& keys, std::span<std::string> vals,
-                    int32_t sub_timeout_ms);
-  // One pointer a key; null where there is no value.
-  using Views = std::vector<std::shared_ptr<const ReadOnlyBuffer::Impl>>;
-  Status GetViews(const std::vector<std::string>& keys, Views& views, int32_t sub_timeout_ms);
-};
-
-namespace {
-
-Status CheckGet(const std::vector<std::string>& keys, int32_t sub_timeout_ms) {
-  RETURN_IF_ERROR(CheckKeys(keys));
-  if (sub_timeout_ms < 0) return errors::Invalid("subTimeoutMs is {}, expected 0 or more", sub_timeout_ms);
+// Own memory for values that travel in the message; the rest is reserved.
+Status Allocate(Buffer::Impl& impl) {
+  impl.own.reset(new (std::nothrow) std::byte[impl.size]);
+  if (impl.own == nullptr) return errors::OutOfMemory("this process has no {} bytes for a buffer", impl.size);
   return Status::OK();
 }
 
-Optional<ReadOnlyBuffer> ToReadOnlyBuffer(std::shared_ptr<const ReadOnlyBuffer::Impl> view) {
-  if (view == nullptr) return {};
-  return ReadOnlyBuffer(std::move(view));
+// A buffer that this call alone may publish now; `spent` is set.
+Status TakeForSet(const std::shared_ptr<Buffer>& buffer, std::vector<Value>& values) {
+  if (buffer == nullptr || buffer->impl() == nullptr) return errors::Invalid("there is no buffer");
+  Buffer::Impl& impl = *buffer->impl();
+  if (impl.read_only != nullptr) {
+    return errors::Invalid("a buffer from Get cannot be published: use Create for a new value");
+  }
+  const std::span<std::byte> bytes = impl.writable();
+  if (impl.spent.exchange(true)) {
+    return Status(K_OC_ALREADY_SEALED, "the buffer of key " + impl.key + " has been published before");
+  }
+  values.push_back({.key = impl.key, .bytes = bytes, .filled = impl.own != nullptr ? nullptr : &impl.reservation});
+  return Status::OK();
 }
 
-Optional<Buffer> ToBuffer(std::shared_ptr<const ReadOnlyBuffer::Impl> view) {
-  if (view == nullptr) return {};
-  auto impl = std::make_shared<Buffer::Impl>();
-  impl->read_only = std::move(view);
-  return Buffer(std::move(impl));
+// One outcome a buffer. Neighbours of the same session and parameters share messages.
+std::vector<Status> SetBuffers(const std::shared_ptr<Session>& current,
+                               const std::vector<std::shared_ptr<Buffer>>& buffers, const Deadline& deadline) {
+  std::vector<Status> outcomes(buffers.size());
+  const auto session_of = [&](const Buffer::Impl& impl) {
+    return impl.own != nullptr ? current : impl.reservation.claim.session();
+  };
+  for (size_t begin = 0; begin < buffers.size();) {
+    std::vector<Value> values;
+    std::vector<size_t> taken;
+    std::shared_ptr<Session> session;
+    proto::SetParam param;
+    size_t end = begin;
+    for (; end < buffers.size(); ++end) {
+      if (!taken.empty() && buffers[end] != nullptr && buffers[end]->impl() != nullptr &&
+          (session_of(*buffers[end]->impl()) != session || !SameParam(buffers[end]->impl()->param, param))) {
+        break;
+      }
+      outcomes[end] = TakeForSet(buffers[end], values);
+      if (outcomes[end].IsError()) continue;
+      taken.push_back(end);
+      session = session_of(*buffers[end]->impl());
+      param = buffers[end]->impl()->param;
+    }
+    if (!taken.empty()) {
+      const std::vector<Status> set = client::Put(session, values, param, Atomicity::kEach, deadline);
+      for (size_t i = 0; i < taken.size(); ++i) {
+        Buffer::Impl& impl = *buffers[taken[i]]->impl();
+        outcomes[taken[i]] = set[i];
+        if (set[i].IsOk()) {
+          impl.own.reset();
+        } else {
+          impl.spent = false;
+        }
+      }
+    }
+    begin = end;
+  }
+  return outcomes;
 }
 
 }  // namespace
@@ -150,11 +129,12 @@ Status KVClient::Init() {
   const auto init = [this]() -> Status {
     RETURN_IF_ERROR(impl_->CheckProcess());
     std::lock_guard lock(impl_->mutex);
-    if (impl_->session != nullptr) return Status::OK();
+    if (impl_->current.Get() != nullptr) return Status::OK();
     ASSIGN_OR_RETURN(impl_->settings, client::MakeSettings(impl_->options));
-    ASSIGN_OR_RETURN(impl_->session, Session::Open(impl_->settings.worker,
-                                                   Deadline(impl_->settings.connect_timeout)));
-    impl_->process_id = ::getpid();
+    ASSIGN_OR_RETURN(const std::shared_ptr<Session> session,
+                     Session::Open(impl_->settings.worker, Deadline(impl_->settings.connect_timeout)));
+    impl_->process_id = client::ThisProcess();
+    impl_->current.Set(session);
     return Status::OK();
   };
   return WithTraceId(init());
@@ -163,7 +143,7 @@ Status KVClient::Init() {
 Status KVClient::ShutDown() {
   if (const Status status = impl_->CheckProcess(); status.IsError()) return WithTraceId(status);
   std::lock_guard lock(impl_->mutex);
-  impl_->session.reset();
+  impl_->current.Set(nullptr);
   return Status::OK();
 }
 
@@ -172,7 +152,8 @@ Status KVClient::Set(const std::string& key, const StringView& val, const SetPar
     RETURN_IF_ERROR(session::CheckKey(key));
     RETURN_IF_ERROR(session::CheckValueSize(val.size()));
     ASSIGN_OR_RETURN(const proto::SetParam checked, CheckParam(param));
-    return client::Put(context.session, key, Bytes(val), checked, context.deadline);
+    const Value value{.key = key, .bytes = Bytes(val)};
+    return client::Put(context.session, {&value, 1}, checked, Atomicity::kEach, context.deadline).front();
   });
 }
 
@@ -183,166 +164,119 @@ std::string KVClient::Set(const StringView& val, const SetParam& param) {
 
 Status KVClient::Create(const std::string& key, uint64_t size, const SetParam& param,
                         std::shared_ptr<Buffer>& buffer) {
-  return impl_->Run([&](const Impl::Context& context) -> Status {
-    RETURN_IF_ERROR(session::CheckKey(key));
-    RETURN_IF_ERROR(session::CheckValueSize(size));
-    auto impl = std::make_shared<Buffer::Impl>();
-    ASSIGN_OR_RETURN(impl->param, CheckParamWithoutNx(param, "Create"));
-    impl->key = key;
-    impl->size = size;
-    if (context.session->IsInline(size)) {
-      impl->own.reset(new (std::nothrow) std::byte[size]);
-      if (impl->own == nullptr) return errors::OutOfMemory("this process has no {} bytes for a buffer", size);
-    } else {
-      ASSIGN_OR_RETURN(impl->reservation, client::Reserve(context.session, size, context.deadline));
-    }
-    buffer = std::make_shared<Buffer>(std::move(impl));
-    return Status::OK();
-  });
+  if (param.existence == ExistenceOpt::NX) return WithTraceId(errors::Invalid("Create does not support NX"));
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  const Status status = MCreate({key}, {size}, param, buffers);
+  if (status.IsOk()) buffer = std::move(buffers.front());
+  return status;
 }
 
 Status KVClient::Set(const std::shared_ptr<Buffer>& buffer) {
   return impl_->Run([&](const Impl::Context& context) -> Status {
-    if (buffer == nullptr || buffer->impl() == nullptr) return errors::Invalid("there is no buffer");
-    Buffer::Impl& impl = *buffer->impl();
-    if (impl.read_only != nullptr) {
-      return errors::Invalid("a buffer from Get cannot be published: use Create for a new value");
+    return SetBuffers(context.session, {buffer}, context.deadline).front();
+  });
+}
+
+Status KVClient::MCreate(const std::vector<std::string>& keys, const std::vector<uint64_t>& sizes,
+                         const SetParam& param, std::vector<std::shared_ptr<Buffer>>& buffers) {
+  return impl_->Run([&](const Impl::Context& context) -> Status {
+    ASSIGN_OR_RETURN(const std::vector<Status> legal, client::CheckKeys(keys));
+    RETURN_IF_ERROR(CheckCounts(keys.size(), sizes.size(), "sizes"));
+    ASSIGN_OR_RETURN(const proto::SetParam checked, CheckParamWithoutNx(param, "MCreate"));
+    std::vector<std::shared_ptr<Buffer::Impl>> made;
+    std::vector<size_t> wanting;
+    std::unordered_set<std::string_view> seen;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      RETURN_IF_ERROR(legal[i]);
+      RETURN_IF_ERROR(session::CheckValueSize(sizes[i]));
+      if (!seen.insert(keys[i]).second) return errors::Invalid("key {} occurs twice", keys[i]);
+      made.push_back(std::make_shared<Buffer::Impl>());
+      made[i]->key = keys[i];
+      made[i]->param = checked;
+      made[i]->size = sizes[i];
+      if (context.session->IsInline(sizes[i])) {
+        RETURN_IF_ERROR(Allocate(*made[i]));
+      } else {
+        wanting.push_back(i);
+      }
     }
-    const std::span<std::byte> bytes = impl.writable();
-    if (impl.spent.exchange(true)) {
-      return Status(K_OC_ALREADY_SEALED, "the buffer of key " + impl.key + " has been published before");
+    for (size_t begin = 0; begin < wanting.size(); begin += session::kBatchMax) {
+      const size_t end = std::min(wanting.size(), begin + session::kBatchMax);
+      std::vector<uint64_t> part;
+      for (size_t n = begin; n < end; ++n) part.push_back(sizes[wanting[n]]);
+      ASSIGN_OR_RETURN(auto reserved, client::Reserve(context.session, part, context.deadline));
+      for (size_t n = begin; n < end; ++n) {
+        ASSIGN_OR_RETURN(made[wanting[n]]->reservation, std::move(reserved[n - begin]));
+      }
     }
-    const Status status =
-        impl.own != nullptr
-            ? client::Put(context.session, impl.key, bytes, impl.param, context.deadline)
-            : client::Publish(impl.reservation, impl.key, impl.param, context.deadline);
-    if (status.IsError()) {
-      impl.spent = false;
-    } else {
-      impl.own.reset();
-    }
-    return status;
+    buffers.clear();
+    for (auto& impl : made) buffers.push_back(std::make_shared<Buffer>(std::move(impl)));
+    return Status::OK();
+  });
+}
+
+Status KVClient::MSet(const std::vector<std::shared_ptr<Buffer>>& buffers) {
+  return impl_->Run([&](const Impl::Context& context) -> Status {
+    if (buffers.empty()) return errors::Invalid("The buffers are empty");
+    for (const Status& outcome : SetBuffers(context.session, buffers, context.deadline)) RETURN_IF_ERROR(outcome);
+    return Status::OK();
   });
 }
 
 Status KVClient::MSet(const std::vector<std::string>& keys, const std::vector<StringView>& vals,
                       std::vector<std::string>& outFailedKeys, const MSetParam& param) {
   return impl_->Run([&](const Impl::Context& context) -> Status {
-    RETURN_IF_ERROR(CheckKeys(keys));
-    if (keys.size() != vals.size()) {
-      return errors::Invalid("there are {} keys, but {} values", keys.size(), vals.size());
-    }
-    for (const StringView& val : vals) RETURN_IF_ERROR(session::CheckValueSize(val.size()));
-    ASSIGN_OR_RETURN(const proto::SetParam checked, CheckParamWithoutNx(param, "MSet"));
-    std::vector<std::string> failed;
-    std::vector<Status> outcomes;
-    std::unordered_set<StringView> seen;
+    ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
+    RETURN_IF_ERROR(CheckCounts(keys.size(), vals.size(), "values"));
+    ASSIGN_OR_RETURN(const proto::SetParam checked, CheckParam(param));
+    std::vector<Value> values;
+    std::vector<size_t> sent;
+    std::unordered_set<std::string_view> seen;
     for (size_t i = 0; i < keys.size(); ++i) {
-      outcomes.push_back(seen.insert(keys[i]).second
-                             ? client::Put(context.session, keys[i], Bytes(vals[i]), checked, context.deadline)
-                             : Status(K_DUPLICATED, "key " + keys[i] + " occurs twice"));
-      if (outcomes.back().IsError()) failed.push_back(keys[i]);
+      if (outcomes[i].IsOk()) outcomes[i] = session::CheckValueSize(vals[i].size());
+      if (outcomes[i].IsError()) continue;
+      if (!seen.insert(keys[i]).second) {
+        outcomes[i] = Status(K_DUPLICATED, "key " + keys[i] + " occurs twice");
+        continue;
+      }
+      values.push_back({.key = keys[i], .bytes = Bytes(vals[i])});
+      sent.push_back(i);
     }
-    outFailedKeys = std::move(failed);
-    return AnySucceeded(outcomes, [](const Status& status) { return status; });
+    const std::vector<Status> set =
+        client::Put(context.session, values, checked, Atomicity::kEach, context.deadline);
+    for (size_t n = 0; n < sent.size(); ++n) {
+      const bool left_alone = param.existence == ExistenceOpt::NX && set[n].GetCode() == K_OC_KEY_ALREADY_EXIST;
+      outcomes[sent[n]] = left_alone ? Status::OK() : set[n];
+    }
+    outFailedKeys = client::FailedOf(keys, outcomes);
+    return client::AnySucceeded(outcomes);
   });
 }
 
-Status KVClient::Impl::GetStrings(const std::vector<std::string>& keys, std::span<std::string> vals,
-                                  int32_t sub_timeout_ms) {
-  const auto work = [&](const Context& context) -> Status {
-    RETURN_IF_ERROR(CheckGet(keys, sub_timeout_ms));
-    const auto place = [&vals](size_t index, uint64_t size) {
-      vals[index].resize(size);
-      return std::as_writable_bytes(std::span(vals[index]));
-    };
-    ASSIGN_OR_RETURN(const std::vector<Fetched> items,
-                     client::Fetch(context.session, keys, static_cast<uint32_t>(sub_timeout_ms),
-                                   context.deadline, place));
-    for (size_t i = 0; i < items.size(); ++i) {
-      const std::span<const std::byte> view = items[i].view;
-      if (!view.empty()) vals[i].assign(reinterpret_cast<const char*>(view.data()), view.size());
+Status KVClient::MSetTx(const std::vector<std::string>& keys, const std::vector<StringView>& vals,
+                        const MSetParam& param) {
+  return impl_->Run([&](const Impl::Context& context) -> Status {
+    ASSIGN_OR_RETURN(const std::vector<Status> legal, client::CheckKeys(keys));
+    if (keys.size() > kTxMax) return errors::Invalid("The objectKeys size exceed {}.", kTxMax);
+    RETURN_IF_ERROR(CheckCounts(keys.size(), vals.size(), "values"));
+    ASSIGN_OR_RETURN(const proto::SetParam checked, CheckParam(param));
+    if (param.existence != ExistenceOpt::NX) {
+      return errors::Invalid("The MSetTx only supports set not existence key now");
     }
-    return AnyFetched(items);
-  };
-  return Run(work, milliseconds(std::max(sub_timeout_ms, 0)));
-}
-
-Status KVClient::Impl::GetViews(const std::vector<std::string>& keys, Views& views,
-                                int32_t sub_timeout_ms) {
-  const auto work = [&](const Context& context) -> Status {
-    RETURN_IF_ERROR(CheckGet(keys, sub_timeout_ms));
-    std::vector<std::unique_ptr<std::byte[]>> own(keys.size());
-    std::vector<uint64_t> own_sizes(keys.size());
-    const auto place = [&](size_t index, uint64_t size) {
-      own[index].reset(new std::byte[size]);
-      own_sizes[index] = size;
-      return std::span(own[index].get(), size);
-    };
-    ASSIGN_OR_RETURN(std::vector<Fetched> items,
-                     client::Fetch(context.session, keys, static_cast<uint32_t>(sub_timeout_ms),
-                                   context.deadline, place));
-    views.resize(keys.size());
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (items[i].status.IsError()) continue;
-      auto view = std::make_shared<ReadOnlyBuffer::Impl>();
-      view->bytes = own[i] != nullptr ? std::span<const std::byte>(own[i].get(), own_sizes[i]) : items[i].view;
-      view->own = std::move(own[i]);
-      view->pin = std::move(items[i].pin);
-      views[i] = std::move(view);
+    std::vector<Value> values;
+    std::unordered_set<std::string_view> seen;
+    for (size_t i = 0; i < keys.size(); ++i) {
+      RETURN_IF_ERROR(legal[i]);
+      RETURN_IF_ERROR(session::CheckValueSize(vals[i].size()));
+      if (!seen.insert(keys[i]).second) return errors::Invalid("key {} occurs twice", keys[i]);
+      values.push_back({.key = keys[i], .bytes = Bytes(vals[i])});
     }
-    return AnyFetched(items);
-  };
-  return Run(work, milliseconds(std::max(sub_timeout_ms, 0)));
-}
-
-Status KVClient::Get(const std::string& key, std::string& val, int32_t subTimeoutMs) {
-  // Straight into `val`: its memory, if it has been used before, is faster than any new one.
-  const Status status = impl_->GetStrings({key}, {&val, 1}, subTimeoutMs);
-  if (status.IsError()) val.clear();
-  return status;
-}
-
-Status KVClient::Get(const std::string& key, Optional<ReadOnlyBuffer>& buffer, int32_t subTimeoutMs) {
-  Impl::Views views;
-  const Status status = impl_->GetViews({key}, views, subTimeoutMs);
-  if (status.IsOk()) buffer = ToReadOnlyBuffer(std::move(views[0]));
-  return status;
-}
-
-Status KVClient::Get(const std::string& key, Optional<Buffer>& buffer, int32_t subTimeoutMs) {
-  Impl::Views views;
-  const Status status = impl_->GetViews({key}, views, subTimeoutMs);
-  if (status.IsOk()) buffer = ToBuffer(std::move(views[0]));
-  return status;
-}
-
-Status KVClient::Get(const std::vector<std::string>& keys, std::vector<std::string>& vals,
-                     int32_t subTimeoutMs) {
-  std::vector<std::string> obtained(keys.size());
-  const Status status = impl_->GetStrings(keys, obtained, subTimeoutMs);
-  if (status.IsOk()) vals = std::move(obtained);
-  return status;
-}
-
-Status KVClient::Get(const std::vector<std::string>& keys, std::vector<Optional<ReadOnlyBuffer>>& buffers,
-                     int32_t subTimeoutMs) {
-  Impl::Views views;
-  const Status status = impl_->GetViews(keys, views, subTimeoutMs);
-  if (status.IsError()) return status;
-  buffers.clear();
-  for (auto& view : views) buffers.push_back(ToReadOnlyBuffer(std::move(view)));
-  return status;
-}
-
-Status KVClient::Get(const std::vector<std::string>& keys, std::vector<Optional<Buffer>>& buffers,
-                     int32_t subTimeoutMs) {
-  Impl::Views views;
-  const Status status = impl_->GetViews(keys, views, subTimeoutMs);
-  if (status.IsError()) return status;
-  buffers.clear();
-  for (auto& view : views) buffers.push_back(ToBuffer(std::move(view)));
-  return status;
+    for (const Status& outcome :
+         client::Put(context.session, values, checked, Atomicity::kAllOrNone, context.deadline)) {
+      RETURN_IF_ERROR(outcome);
+    }
+    return Status::OK();
+  });
 }
 
 Status KVClient::Del(const std::string& key) {
@@ -352,37 +286,40 @@ Status KVClient::Del(const std::string& key) {
 
 Status KVClient::Del(const std::vector<std::string>& keys, std::vector<std::string>& failedKeys) {
   return impl_->Run([&](const Impl::Context& context) -> Status {
-    RETURN_IF_ERROR(CheckKeys(keys));
-    const proto::DeleteRequest request{.keys = keys, .timeout_ms = context.deadline.worker_timeout_ms()};
-    ASSIGN_OR_RETURN(const proto::DeleteReply reply,
-                     client::Call<proto::DeleteReply>(*context.session, SessionMessage::kDelete,
-                                                      request.Encode(), {}, SessionMessage::kDeleteReply,
-                                                      context.deadline));
-    if (reply.items.size() != keys.size()) {
-      return errors::Runtime("the worker answered for {} of {} keys", reply.items.size(), keys.size());
-    }
-    std::vector<std::string> failed;
-    for (size_t i = 0; i < keys.size(); ++i) {
-      if (reply.items[i].IsError()) failed.push_back(keys[i]);
-    }
-    failedKeys = std::move(failed);
-    return AnySucceeded(reply.items, [](const Status& status) { return status; });
+    ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
+    const auto encode = [&](std::vector<std::string> asked) {
+      return proto::DeleteRequest{.keys = std::move(asked), .timeout_ms = context.deadline.worker_timeout_ms()}
+          .Encode();
+    };
+    const auto take = [&](size_t index, const std::vector<Status>& items, size_t position) {
+      outcomes[index] = items[position];
+    };
+    client::CallForKeys(*context.session, keys, client::LegalOf(outcomes), SessionMessage::kDelete,
+                        SessionMessage::kDeleteReply, &proto::DeleteReply::items, encode, take, outcomes,
+                        context.deadline);
+    failedKeys = client::FailedOf(keys, outcomes);
+    return client::AnySucceeded(outcomes);
   });
 }
 
-Status KVClient::Exist(const std::vector<std::string>& keys, std::vector<bool>& exists) {
+Status KVClient::Expire(const std::vector<std::string>& keys, uint32_t ttlSeconds,
+                        std::vector<std::string>& failedKeys) {
   return impl_->Run([&](const Impl::Context& context) -> Status {
-    RETURN_IF_ERROR(CheckKeys(keys));
-    const proto::ExistRequest request{.keys = keys, .timeout_ms = context.deadline.worker_timeout_ms()};
-    ASSIGN_OR_RETURN(proto::ExistReply reply,
-                     client::Call<proto::ExistReply>(*context.session, SessionMessage::kExist,
-                                                     request.Encode(), {}, SessionMessage::kExistReply,
-                                                     context.deadline));
-    if (reply.exists.size() != keys.size()) {
-      return errors::Runtime("the worker answered for {} of {} keys", reply.exists.size(), keys.size());
-    }
-    exists = std::move(reply.exists);
-    return Status::OK();
+    ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
+    const auto encode = [&](std::vector<std::string> asked) {
+      return proto::ExpireRequest{.keys = std::move(asked),
+                                  .ttl_second = ttlSeconds,
+                                  .timeout_ms = context.deadline.worker_timeout_ms()}
+          .Encode();
+    };
+    const auto take = [&](size_t index, const std::vector<Status>& items, size_t position) {
+      outcomes[index] = items[position];
+    };
+    client::CallForKeys(*context.session, keys, client::LegalOf(outcomes), SessionMessage::kExpire,
+                        SessionMessage::kExpireReply, &proto::ExpireReply::items, encode, take, outcomes,
+                        context.deadline);
+    failedKeys = client::FailedOf(keys, outcomes);
+    return client::AnySucceeded(outcomes);
   });
 }
 

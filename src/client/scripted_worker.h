@@ -46,6 +46,7 @@ class ScriptedWorker {
  public:
   using Options = ScriptedWorkerOptions;
   static constexpr uint64_t kSegmentBytes = 64 << 20;
+  static constexpr uint32_t kSegmentId = 3;
 
   explicit ScriptedWorker(Options options = {});
   ~ScriptedWorker() { Stop(); }
@@ -61,6 +62,9 @@ class ScriptedWorker {
   // Changes what a greeting says (after it has been filled in) and which descriptors go with it.
   using GreetingScript = std::function<void(bool over_unix, proto::HelloReply&, std::vector<int>& fds)>;
   void SetGreetingScript(GreetingScript script);
+
+  // Puts bytes where the clients of the Unix socket see them.
+  proto::Location Place(std::string_view bytes);
 
   // How many requests of a type came.
   size_t Count(proto::SessionMessage type);
@@ -84,6 +88,8 @@ class ScriptedWorker {
   // All below: under mutex_.
   void Handle(const ScriptedRequest& request);
   void AnswerGet(const ScriptedRequest& request);
+  void AnswerCreate(const ScriptedRequest& request);
+  void AnswerSet(const ScriptedRequest& request);
   proto::Location Store(std::string_view bytes, uint64_t size);
 
   const Options options_;
