@@ -36,6 +36,10 @@ struct Buffer::Impl {
 
   std::span<std::byte> writable() const {
     if (read_only != nullptr || spent) return {};
+    return memory();
+  }
+  // Of one from a create, until it is published.
+  std::span<std::byte> memory() const {
     return own != nullptr ? std::span(own.get(), size) : reservation.bytes;
   }
 };

@@ -68,11 +68,10 @@ Status TakeForSet(const std::shared_ptr<Buffer>& buffer, std::vector<Value>& val
   if (impl.read_only != nullptr) {
     return errors::Invalid("a buffer from Get cannot be published: use Create for a new value");
   }
-  const std::span<std::byte> bytes = impl.writable();
   if (impl.spent.exchange(true)) {
     return Status(K_OC_ALREADY_SEALED, "the buffer of key " + impl.key + " has been published before");
   }
-  values.push_back({.key = impl.key, .bytes = bytes, .filled = impl.own != nullptr ? nullptr : &impl.reservation});
+  values.push_back({.key = impl.key, .bytes = impl.memory(), .filled = impl.own != nullptr ? nullptr : &impl.reservation});
   return Status::OK();
 }
 
@@ -90,15 +89,18 @@ std::vector<Status> SetBuffers(const std::shared_ptr<Session>& current,
     proto::SetParam param;
     size_t end = begin;
     for (; end < buffers.size(); ++end) {
-      if (!taken.empty() && buffers[end] != nullptr && buffers[end]->impl() != nullptr &&
-          (session_of(*buffers[end]->impl()) != session || !SameParam(buffers[end]->impl()->param, param))) {
-        break;
-      }
       outcomes[end] = TakeForSet(buffers[end], values);
       if (outcomes[end].IsError()) continue;
+      // From here on the buffer is this call's: only now may its claim be looked at.
+      Buffer::Impl& impl = *buffers[end]->impl();
+      if (!taken.empty() && (session_of(impl) != session || !SameParam(impl.param, param))) {
+        values.pop_back();
+        impl.spent = false;
+        break;
+      }
       taken.push_back(end);
-      session = session_of(*buffers[end]->impl());
-      param = buffers[end]->impl()->param;
+      session = session_of(impl);
+      param = impl.param;
     }
     if (!taken.empty()) {
       const std::vector<Status> set = client::Put(session, values, param, Atomicity::kEach, deadline);

@@ -49,20 +49,32 @@ Result<KVClient::Impl::Context> KVClient::Impl::Remote(milliseconds extra_time) 
 
 Result<std::shared_ptr<Session>> KVClient::Impl::Reopen(const Deadline& deadline) {
   const TimePoint until = std::min(deadline.at(), Clock::Steady().Now() + kReopenTimeout);
-  const std::unique_lock lock(reopening, until);
-  if (!lock.owns_lock()) {
+  std::unique_lock lock(mutex);
+  if (!reopened.wait_until(lock, until, [this] { return !reopening; })) {
     return errors::Unavailable("worker {} has gone, and another call that tries to connect again is not done yet",
                                settings.worker.ToString());
   }
-  if (auto session = current.Get(); session->Alive()) return session;
+  ASSIGN_OR_RETURN(std::shared_ptr<Session> session, Local());
+  if (session->Alive()) return session;
+  reopening = true;
+  lock.unlock();
+  auto opened = OpenUntil(until);
+  lock.lock();
+  if (opened.ok()) {
+    current.Set(*opened);
+    opened = Local();
+  }
+  reopening = false;
+  lock.unlock();
+  reopened.notify_all();
+  return opened;
+}
+
+Result<std::shared_ptr<Session>> KVClient::Impl::OpenUntil(TimePoint until) {
   for (milliseconds pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
     const auto left = std::chrono::ceil<milliseconds>(until - Clock::Steady().Now());
     auto opened = Session::Open(settings.worker, Deadline(std::max(left, milliseconds(1))));
-    if (opened.ok()) {
-      current.Set(*opened);
-      return current.Get();
-    }
-    if (!MayPass(opened.status().GetCode()) || Clock::Steady().Now() + pause >= until) return opened.status();
+    if (opened.ok() || !MayPass(opened.status().GetCode()) || Clock::Steady().Now() + pause >= until) return opened;
     std::this_thread::sleep_for(pause);
   }
 }

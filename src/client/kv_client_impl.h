@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 
 #include "client/buffer_impl.h"
@@ -29,10 +30,11 @@ struct Slice {
 struct [[gnu::visibility("hidden")]] KVClient::Impl {
   ConnectOptions options;
   std::atomic<pid_t> process_id = 0;  // that called Init; 0: none yet
-  std::mutex mutex;                   // of Init and ShutDown
+  std::mutex mutex;                   // of Init, ShutDown and Reopen
   client::Settings settings;          // does not change while there is a session
   client::SessionSlots current;
-  std::timed_mutex reopening;
+  std::condition_variable reopened;
+  bool reopening = false;             // under mutex: one call does it for all
 
   Status CheckProcess() const;
 
@@ -46,6 +48,7 @@ struct [[gnu::visibility("hidden")]] KVClient::Impl {
   };
   Result<Context> Remote(std::chrono::milliseconds extra_time = std::chrono::milliseconds(0));
   Result<std::shared_ptr<client::Session>> Reopen(const client::Deadline& deadline);
+  Result<std::shared_ptr<client::Session>> OpenUntil(TimePoint until);
 
   // Runs one call of the public interface that always needs a message.
   template <typename Work>
