@@ -9,7 +9,8 @@ Buffer& Buffer::operator=(Buffer&&) noexcept = default;
 Buffer::~Buffer() = default;
 
 int64_t Buffer::GetSize() const {
-  return static_cast<int64_t>(impl_->read_only != nullptr ? impl_->read_only->bytes.size() : impl_->size);
+  return static_cast<int64_t>(impl_->read_only != nullptr ? impl_->read_only->bytes.size()
+                                                          : impl_->size);
 }
 
 void* Buffer::MutableData() { return impl_->writable().data(); }
@@ -23,7 +24,8 @@ Status Buffer::MemoryCopy(const void* data, uint64_t length) {
     return errors::Invalid("a buffer from Get cannot be written: use Create for a new value");
   }
   const std::span<std::byte> to = impl_->writable();
-  if (to.empty()) return errors::Invalid("the buffer has been published and cannot be written any more");
+  if (to.empty())
+    return errors::Invalid("the buffer has been published and cannot be written any more");
   if (length > to.size()) {
     return errors::Invalid("{} bytes are more than the {} of the buffer", length, to.size());
   }

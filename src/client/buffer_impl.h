@@ -20,8 +20,8 @@ struct ReadOnlyBuffer::Impl {
 };
 
 struct Buffer::Impl {
-  // From a get: `read_only` is set. From a create: the rest is; `own` when the value is small or the
-  // worker elsewhere, else `reservation`.
+  // From a get: `read_only` is set. From a create: the rest is; `own` when the value is small or
+  // the worker elsewhere, else `reservation`.
   std::shared_ptr<const ReadOnlyBuffer::Impl> read_only;
 
   std::string key;

@@ -1,5 +1,5 @@
-// What keeps an object, or the memory of a buffer that is not published yet: the worker, until it is told
-// otherwise (Claim), or a pin in shared memory (LocalPin).
+// What keeps an object, or the memory of a buffer that is not published yet: the worker, until it
+// is told otherwise (Claim), or a pin in shared memory (LocalPin).
 #pragma once
 
 #include <memory>

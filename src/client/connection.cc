@@ -1,6 +1,6 @@
-// Waiting: the socket is in blocking mode with a receive time-out of kSlice, so that the usual short
-// answer costs one recv. Each time the slice runs out the deadline is looked at; what is left below a
-// slice is waited for with poll.
+// Waiting: the socket is in blocking mode with a receive time-out of kSlice, so that the usual
+// short answer costs one recv. Each time the slice runs out the deadline is looked at; what is left
+// below a slice is waited for with poll.
 #include "client/connection.h"
 
 #include <netinet/in.h>
@@ -150,7 +150,8 @@ Status Connection::Send(proto::SessionMessage type, std::string_view body, Paylo
   std::array<iovec, 3> few;  // most messages need no more
   std::vector<iovec> many;
   if (payload.size() > 1) many.resize(2 + payload.size());
-  std::span<iovec> parts = many.empty() ? std::span(few).first(2 + payload.size()) : std::span(many);
+  std::span<iovec> parts =
+      many.empty() ? std::span(few).first(2 + payload.size()) : std::span(many);
   parts[0] = {header.data(), header.size()};
   parts[1] = {const_cast<char*>(body.data()), body.size()};
   for (size_t i = 0; i < payload.size(); ++i) {
@@ -189,20 +190,20 @@ Status Connection::Fill(size_t wanted, const Deadline& deadline) {
 Result<Connection::Reply> Connection::ReadReply(proto::SessionMessage expected,
                                                 const Deadline& deadline) {
   RETURN_IF_ERROR(Fill(session::kFrameHeaderSize, deadline));
-  auto decoded = session::DecodeFrameHeader(
-      std::span<const std::byte, session::kFrameHeaderSize>(buffer_.data(), session::kFrameHeaderSize));
+  auto decoded = session::DecodeFrameHeader(std::span<const std::byte, session::kFrameHeaderSize>(
+      buffer_.data(), session::kFrameHeaderSize));
   if (!decoded.ok()) return ProtocolError(decoded.status().GetMsg());
   const session::FrameHeader& header = *decoded;
   if (header.request_id != request_id_) {
-    return ProtocolError(fmt::format("an answer to request {} came to request {}", header.request_id,
-                                     request_id_));
+    return ProtocolError(
+        fmt::format("an answer to request {} came to request {}", header.request_id, request_id_));
   }
   begin_ = session::kFrameHeaderSize + header.body_size;
   RETURN_IF_ERROR(Fill(begin_, deadline));
   if (end_ - begin_ > header.payload_size) return ProtocolError("bytes follow the answer");
 
-  const std::string_view body(reinterpret_cast<const char*>(buffer_.data()) + session::kFrameHeaderSize,
-                              header.body_size);
+  const std::string_view body(
+      reinterpret_cast<const char*>(buffer_.data()) + session::kFrameHeaderSize, header.body_size);
   payload_left_ = header.payload_size;
   step_ = payload_left_ > 0 ? Step::kTakingPayload : Step::kIdle;
   const auto type = static_cast<proto::SessionMessage>(header.type);

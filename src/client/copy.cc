@@ -19,7 +19,8 @@ size_t Cores() {
   static const size_t cores = [] {
     cpu_set_t set;
     CPU_ZERO(&set);
-    return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? static_cast<size_t>(CPU_COUNT(&set)) : size_t{1};
+    return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? static_cast<size_t>(CPU_COUNT(&set))
+                                                          : size_t{1};
   }();
   return cores;
 }
@@ -28,7 +29,8 @@ size_t Cores() {
 
 void Copy(std::span<std::byte> to, std::span<const std::byte> from) {
   if (from.empty()) return;
-  const size_t parts = from.size() <= kAlone ? 1 : std::min({kThreadsMax, Cores(), from.size() / kPartMin});
+  const size_t parts =
+      from.size() <= kAlone ? 1 : std::min({kThreadsMax, Cores(), from.size() / kPartMin});
   const size_t part = (from.size() / parts + 63) / 64 * 64;
   std::array<std::thread, kThreadsMax> helpers;
   size_t begin = 0;

@@ -19,9 +19,10 @@ struct Fetched {
 // Returns the memory, of exactly `size` bytes, that value `index` shall be received into.
 using Place = std::function<std::span<std::byte>(size_t index, uint64_t size)>;
 
-// One item a key of the request, in order. An error: nothing was obtained at all. Completes the request by its
-// time-out.
-Result<std::vector<Fetched>> Fetch(const std::shared_ptr<Session>& session, proto::GetRequest request,
-                                   const Deadline& deadline, const Place& place);
+// One item a key of the request, in order. An error: nothing was obtained at all. Completes the
+// request by its time-out.
+Result<std::vector<Fetched>> Fetch(const std::shared_ptr<Session>& session,
+                                   proto::GetRequest request, const Deadline& deadline,
+                                   const Place& place);
 
 }  // namespace datasystem::client

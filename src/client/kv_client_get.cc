@@ -1,4 +1,5 @@
-// The calls of KVClient that read. Each looks into the index first and asks the worker for the rest.
+// The calls of KVClient that read. Each looks into the index first and asks the worker for the
+// rest.
 #include <unordered_set>
 
 #include "client/copy.h"
@@ -9,24 +10,18 @@ namespace datasystem {
 using client::Fetched;
 using client::Session;
 using client::WithTraceId;
-using proto::SessionMessage;
 using std::chrono::milliseconds;
 
 namespace {
 
-Status AnyObtained(const std::vector<Status>& outcomes) {
-  const Status status = client::AnySucceeded(outcomes);
-  // The words that programs look for.
-  if (status.GetCode() == K_NOT_FOUND) return errors::NotFound("Cannot get objects from worker");
-  return status;
-}
-
 Status CheckSubTimeout(int32_t sub_timeout_ms) {
-  if (sub_timeout_ms < 0) return errors::Invalid("subTimeoutMs is {}, expected 0 or more", sub_timeout_ms);
+  if (sub_timeout_ms < 0)
+    return errors::Invalid("subTimeoutMs is {}, expected 0 or more", sub_timeout_ms);
   return Status::OK();
 }
 
-std::shared_ptr<ReadOnlyBuffer::Impl> FindIn(const std::shared_ptr<Session>& session, const std::string& key) {
+std::shared_ptr<ReadOnlyBuffer::Impl> FindIn(const std::shared_ptr<Session>& session,
+                                             const std::string& key) {
   if (session->index() == nullptr) return nullptr;
   auto found = session->index()->Find(key);
   if (!found) return nullptr;
@@ -59,10 +54,11 @@ bool CopyFrom(Session& session, const std::string& key, std::string& val) {
   return true;
 }
 
-Status CutTo(const client::Slice& slice, std::span<const std::byte>& bytes, const std::string& key) {
+Status CutTo(const client::Slice& slice, std::span<const std::byte>& bytes,
+             const std::string& key) {
   if (slice.offset >= bytes.size()) {
-    return errors::OutOfRange("offset {} is at or after the end of the {} bytes of key {}", slice.offset,
-                              bytes.size(), key);
+    return errors::OutOfRange("offset {} is at or after the end of the {} bytes of key {}",
+                              slice.offset, bytes.size(), key);
   }
   bytes = bytes.subspan(slice.offset);
   if (slice.size != 0 && slice.size < bytes.size()) bytes = bytes.first(slice.size);
@@ -94,11 +90,12 @@ bool KVClient::Impl::FindString(const std::string& key, std::string& val) {
   return session.ok() && session::CheckKey(key).IsOk() && CopyFrom(**session, key, val);
 }
 
-Status KVClient::Impl::FetchMissing(const std::vector<std::string>& keys, const std::vector<Slice>& slices,
+Status KVClient::Impl::FetchMissing(const std::vector<std::string>& keys,
+                                    const std::vector<Slice>& slices,
                                     const std::vector<size_t>& missing, int32_t sub_timeout_ms,
                                     const client::Place& place, const Done& done,
                                     std::vector<Status>& outcomes) {
-  if (missing.empty()) return AnyObtained(outcomes);
+  if (missing.empty()) return client::AnyObtained(outcomes);
   const auto context = Remote(milliseconds(sub_timeout_ms));
   const TimePoint wait_until = Clock::Steady().Now() + milliseconds(sub_timeout_ms);
   for (std::span<const size_t> rest(missing); !rest.empty();) {
@@ -115,7 +112,8 @@ Status KVClient::Impl::FetchMissing(const std::vector<std::string>& keys, const 
       }
       if (sub_timeout_ms > 0) {
         const auto left = std::chrono::ceil<milliseconds>(wait_until - Clock::Steady().Now());
-        request.sub_timeout_ms = static_cast<uint32_t>(std::clamp<int64_t>(left.count(), 0, sub_timeout_ms));
+        request.sub_timeout_ms =
+            static_cast<uint32_t>(std::clamp<int64_t>(left.count(), 0, sub_timeout_ms));
       }
       const auto place_of_part = [&](size_t i, uint64_t size) { return place(part[i], size); };
       return client::Fetch(context->session, std::move(request), context->deadline, place_of_part);
@@ -127,7 +125,7 @@ Status KVClient::Impl::FetchMissing(const std::vector<std::string>& keys, const 
       if (outcome.IsOk()) done(part[i], (*items)[i]);
     }
   }
-  return AnyObtained(outcomes);
+  return client::AnyObtained(outcomes);
 }
 
 Status KVClient::Impl::GetStrings(const std::vector<std::string>& keys, std::span<std::string> vals,
@@ -148,7 +146,8 @@ Status KVClient::Impl::GetStrings(const std::vector<std::string>& keys, std::spa
     try {
       CopyTo(vals[index], item.view);
     } catch (const std::bad_alloc&) {
-      outcomes[index] = errors::OutOfMemory("this process has no {} bytes for a value", item.view.size());
+      outcomes[index] =
+          errors::OutOfMemory("this process has no {} bytes for a value", item.view.size());
     }
     item.pin = {};
   };
@@ -160,8 +159,9 @@ Status KVClient::Impl::GetStrings(const std::vector<std::string>& keys, std::spa
   return status;
 }
 
-Status KVClient::Impl::GetViews(const std::vector<std::string>& keys, const std::vector<Slice>& slices,
-                                Views& views, int32_t sub_timeout_ms) {
+Status KVClient::Impl::GetViews(const std::vector<std::string>& keys,
+                                const std::vector<Slice>& slices, Views& views,
+                                int32_t sub_timeout_ms) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Local());
   RETURN_IF_ERROR(CheckSubTimeout(sub_timeout_ms));
   ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
@@ -205,7 +205,8 @@ Status KVClient::Get(const std::string& key, std::string& val, int32_t subTimeou
   return status;
 }
 
-Status KVClient::Get(const std::string& key, Optional<ReadOnlyBuffer>& buffer, int32_t subTimeoutMs) {
+Status KVClient::Get(const std::string& key, Optional<ReadOnlyBuffer>& buffer,
+                     int32_t subTimeoutMs) {
   Impl::View view = subTimeoutMs >= 0 ? impl_->FindView(key) : nullptr;
   if (view == nullptr) {
     Impl::Views views;
@@ -237,8 +238,8 @@ Status KVClient::Get(const std::vector<std::string>& keys, std::vector<std::stri
   return status;
 }
 
-Status KVClient::Get(const std::vector<std::string>& keys, std::vector<Optional<ReadOnlyBuffer>>& buffers,
-                     int32_t subTimeoutMs) {
+Status KVClient::Get(const std::vector<std::string>& keys,
+                     std::vector<Optional<ReadOnlyBuffer>>& buffers, int32_t subTimeoutMs) {
   Impl::Views views;
   const Status status = WithTraceId(impl_->GetViews(keys, {}, views, subTimeoutMs));
   if (status.IsError()) return status;
@@ -266,8 +267,8 @@ Status KVClient::Read(const std::vector<ReadParam>& readParams,
     std::unordered_set<std::string_view> seen;
     for (const ReadParam& param : readParams) {
       if (param.size > UINT64_MAX - param.offset) {
-        return errors::Invalid("offset {} and size {} of key {} go beyond 64 bits", param.offset, param.size,
-                               param.key);
+        return errors::Invalid("offset {} and size {} of key {} go beyond 64 bits", param.offset,
+                               param.size, param.key);
       }
       if (!seen.insert(param.key).second) return errors::Invalid("key {} occurs twice", param.key);
       keys.push_back(param.key);
@@ -280,69 +281,6 @@ Status KVClient::Read(const std::vector<ReadParam>& readParams,
   buffers.clear();
   for (auto& view : views) buffers.push_back(ToReadOnlyBuffer(std::move(view)));
   return status;
-}
-
-Status KVClient::Exist(const std::vector<std::string>& keys, std::vector<bool>& exists) {
-  const auto exist = [&]() -> Status {
-    ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, impl_->Local());
-    ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
-    // There is no place for the error of one key.
-    for (const Status& outcome : outcomes) RETURN_IF_ERROR(outcome);
-    std::vector<bool> found(keys.size());
-    std::vector<size_t> missing;
-    for (size_t i = 0; i < keys.size(); ++i) {
-      found[i] = session->index() != nullptr && session->index()->SizeOf(keys[i]);
-      if (!found[i]) missing.push_back(i);
-    }
-    if (!missing.empty()) {
-      ASSIGN_OR_RETURN(const Impl::Context context, impl_->Remote());
-      const auto encode = [&](std::vector<std::string> asked) {
-        return proto::ExistRequest{.keys = std::move(asked), .timeout_ms = context.deadline.worker_timeout_ms()}
-            .Encode();
-      };
-      const auto take = [&](size_t index, const std::vector<bool>& items, size_t position) {
-        found[index] = items[position];
-      };
-      client::CallForKeys(*context.session, keys, missing, SessionMessage::kExist, SessionMessage::kExistReply,
-                          &proto::ExistReply::exists, encode, take, outcomes, context.deadline);
-    }
-    for (const Status& outcome : outcomes) RETURN_IF_ERROR(outcome);
-    exists = std::move(found);
-    return Status::OK();
-  };
-  return WithTraceId(exist());
-}
-
-Status KVClient::QuerySize(const std::vector<std::string>& keys, std::vector<uint64_t>& sizes) {
-  const auto query = [&]() -> Status {
-    ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, impl_->Local());
-    ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
-    std::vector<uint64_t> found(keys.size());
-    std::vector<size_t> missing;
-    for (size_t i = 0; i < keys.size(); ++i) {
-      if (outcomes[i].IsError()) continue;
-      const auto size = session->index() != nullptr ? session->index()->SizeOf(keys[i]) : std::nullopt;
-      found[i] = size.value_or(0);
-      if (!size) missing.push_back(i);
-    }
-    if (!missing.empty()) {
-      ASSIGN_OR_RETURN(const Impl::Context context, impl_->Remote());
-      const auto encode = [&](std::vector<std::string> asked) {
-        return proto::SizesRequest{.keys = std::move(asked), .timeout_ms = context.deadline.worker_timeout_ms()}
-            .Encode();
-      };
-      const auto take = [&](size_t index, const std::vector<proto::SizeItem>& items, size_t position) {
-        outcomes[index] = items[position].status;
-        if (outcomes[index].IsOk()) found[index] = items[position].size;
-      };
-      client::CallForKeys(*context.session, keys, missing, SessionMessage::kSizes, SessionMessage::kSizesReply,
-                          &proto::SizesReply::items, encode, take, outcomes, context.deadline);
-    }
-    const Status status = AnyObtained(outcomes);
-    if (status.IsOk()) sizes = std::move(found);
-    return status;
-  };
-  return WithTraceId(query());
 }
 
 }  // namespace datasystem

@@ -28,7 +28,8 @@ bool MayPass(StatusCode code) {
 Status KVClient::Impl::CheckProcess() const {
   const pid_t owner = process_id.load(std::memory_order_relaxed);
   if (owner == 0 || owner == client::ThisProcess()) return Status::OK();
-  return errors::Runtime("this client was created in process {}; create a new KVClient after fork", owner);
+  return errors::Runtime("this client was created in process {}; create a new KVClient after fork",
+                         owner);
 }
 
 Result<std::shared_ptr<Session>> KVClient::Impl::Local() {
@@ -51,8 +52,9 @@ Result<std::shared_ptr<Session>> KVClient::Impl::Reopen(const Deadline& deadline
   const TimePoint until = std::min(deadline.at(), Clock::Steady().Now() + kReopenTimeout);
   std::unique_lock lock(mutex);
   if (!reopened.wait_until(lock, until, [this] { return !reopening; })) {
-    return errors::Unavailable("worker {} has gone, and another call that tries to connect again is not done yet",
-                               settings.worker.ToString());
+    return errors::Unavailable(
+        "worker {} has gone, and another call that tries to connect again is not done yet",
+        settings.worker.ToString());
   }
   ASSIGN_OR_RETURN(std::shared_ptr<Session> session, Local());
   if (session->Alive()) return session;
@@ -74,7 +76,9 @@ Result<std::shared_ptr<Session>> KVClient::Impl::OpenUntil(TimePoint until) {
   for (milliseconds pause = kPauseMin;; pause = std::min(2 * pause, kPauseMax)) {
     const auto left = std::chrono::ceil<milliseconds>(until - Clock::Steady().Now());
     auto opened = Session::Open(settings.worker, Deadline(std::max(left, milliseconds(1))));
-    if (opened.ok() || !MayPass(opened.status().GetCode()) || Clock::Steady().Now() + pause >= until) return opened;
+    if (opened.ok() || !MayPass(opened.status().GetCode()) ||
+        Clock::Steady().Now() + pause >= until)
+      return opened;
     std::this_thread::sleep_for(pause);
   }
 }
@@ -99,8 +103,8 @@ std::string Shown(std::string_view key) {
 Status CheckKeyOf(const std::vector<std::string>& keys, size_t index) {
   const Status status = session::CheckKey(keys[index]);
   if (status.IsOk() || keys.size() == 1) return status;
-  return errors::Invalid("key '{}', number {} of {}: {}", Shown(keys[index]), index + 1, keys.size(),
-                         status.GetMsg());
+  return errors::Invalid("key '{}', number {} of {}: {}", Shown(keys[index]), index + 1,
+                         keys.size(), status.GetMsg());
 }
 
 Result<std::vector<Status>> CheckKeys(const std::vector<std::string>& keys) {
@@ -117,7 +121,14 @@ Status AnySucceeded(const std::vector<Status>& outcomes) {
   return outcomes.front();
 }
 
-std::vector<std::string> FailedOf(const std::vector<std::string>& keys, const std::vector<Status>& outcomes) {
+Status AnyObtained(const std::vector<Status>& outcomes) {
+  const Status status = AnySucceeded(outcomes);
+  if (status.GetCode() == K_NOT_FOUND) return errors::NotFound("Cannot get objects from worker");
+  return status;
+}
+
+std::vector<std::string> FailedOf(const std::vector<std::string>& keys,
+                                  const std::vector<Status>& outcomes) {
   std::vector<std::string> failed;
   for (size_t i = 0; i < keys.size(); ++i) {
     if (outcomes[i].IsError()) failed.push_back(keys[i]);

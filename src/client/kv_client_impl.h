@@ -34,7 +34,7 @@ struct [[gnu::visibility("hidden")]] KVClient::Impl {
   client::Settings settings;          // does not change while there is a session
   client::SessionSlots current;
   std::condition_variable reopened;
-  bool reopening = false;             // under mutex: one call does it for all
+  bool reopening = false;  // under mutex: one call does it for all
 
   Status CheckProcess() const;
 
@@ -67,14 +67,16 @@ struct [[gnu::visibility("hidden")]] KVClient::Impl {
 
   using Slice = client::Slice;
   // `slices`: one of each key, or none at all.
-  Status GetViews(const std::vector<std::string>& keys, const std::vector<Slice>& slices, Views& views,
-                  int32_t sub_timeout_ms);
-  Status GetStrings(const std::vector<std::string>& keys, std::span<std::string> vals, int32_t sub_timeout_ms);
-  // Asks the worker for the values of `missing`, which are indices of keys. `done` gets each that came.
-  using Done = std::function<void(size_t index, client::Fetched& item)>;
+  Status GetViews(const std::vector<std::string>& keys, const std::vector<Slice>& slices,
+                  Views& views, int32_t sub_timeout_ms);
+  Status GetStrings(const std::vector<std::string>& keys, std::span<std::string> vals,
+                    int32_t sub_timeout_ms);
+  // Asks the worker for the values of `missing`, which are indices of keys. `done` gets each that
+  // came.
+  using Done = std::function<void(size_t index, client::Fetched & item)>;
   Status FetchMissing(const std::vector<std::string>& keys, const std::vector<Slice>& slices,
-                      const std::vector<size_t>& missing, int32_t sub_timeout_ms, const client::Place& place,
-                      const Done& done, std::vector<Status>& outcomes);
+                      const std::vector<size_t>& missing, int32_t sub_timeout_ms,
+                      const client::Place& place, const Done& done, std::vector<Status>& outcomes);
 };
 
 namespace client {
@@ -87,26 +89,33 @@ Result<std::vector<Status>> CheckKeys(const std::vector<std::string>& keys);
 
 // OK when at least one is, else the first.
 Status AnySucceeded(const std::vector<Status>& outcomes);
-std::vector<std::string> FailedOf(const std::vector<std::string>& keys, const std::vector<Status>& outcomes);
+// The same in the words that programs look for when nothing was found.
+Status AnyObtained(const std::vector<Status>& outcomes);
+std::vector<std::string> FailedOf(const std::vector<std::string>& keys,
+                                  const std::vector<Status>& outcomes);
 // The indices of those that are OK.
 std::vector<size_t> LegalOf(const std::vector<Status>& outcomes);
 
-// Sends the keys at `indices` in as many messages as needed. `encode(keys)` makes a request's body, `take(index,
-// items, position)` takes a key's answer; a key without an answer gets the error as its outcome.
+// Sends the keys at `indices` in as many messages as needed. `encode(keys)` makes a request's body,
+// `take(index, items, position)` takes a key's answer; a key without an answer gets the error as
+// its outcome.
 template <typename Reply, typename Items, typename Encode, typename Take>
-void CallForKeys(Session& session, const std::vector<std::string>& keys, std::span<const size_t> indices,
-                 proto::SessionMessage request, proto::SessionMessage answer, Items Reply::*items, Encode encode,
-                 Take take, std::vector<Status>& outcomes, const Deadline& deadline) {
+void CallForKeys(Session& session, const std::vector<std::string>& keys,
+                 std::span<const size_t> indices, proto::SessionMessage request,
+                 proto::SessionMessage answer, Items Reply::*items, Encode encode, Take take,
+                 std::vector<Status>& outcomes, const Deadline& deadline) {
   while (!indices.empty()) {
     const auto part = indices.first(std::min(indices.size(), session::kBatchMax));
     indices = indices.subspan(part.size());
     std::vector<std::string> asked;
     asked.reserve(part.size());
     for (const size_t index : part) asked.push_back(keys[index]);
-    const auto reply = Call<Reply>(session, request, encode(std::move(asked)), {}, answer, deadline);
+    const auto reply =
+        Call<Reply>(session, request, encode(std::move(asked)), {}, answer, deadline);
     Status status = reply.status();
     if (reply.ok() && ((*reply).*items).size() != part.size()) {
-      status = errors::Runtime("the worker answered for {} of {} keys", ((*reply).*items).size(), part.size());
+      status = errors::Runtime("the worker answered for {} of {} keys", ((*reply).*items).size(),
+                               part.size());
     }
     for (size_t position = 0; position < part.size(); ++position) {
       if (status.IsError()) {

@@ -1,4 +1,5 @@
-// What a KVClient reads from the worker's index, without asking; and buffers that the worker gives ahead.
+// What a KVClient reads from the worker's index, without asking; and buffers that the worker gives
+// ahead.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -32,7 +33,8 @@ std::string Content(const ReadOnlyBuffer& buffer) {
   return {static_cast<const char*>(buffer.ImmutableData()), static_cast<size_t>(buffer.GetSize())};
 }
 
-// A worker with a real index in front of it. What is in the index the scripted worker itself does not know.
+// A worker with a real index in front of it. What is in the index the scripted worker itself does
+// not know.
 class KVClientIndexTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -64,7 +66,8 @@ class KVClientIndexTest : public testing::Test {
     const proto::Location at = worker_.Place(value);
     void* memory = index_->Allocate(key.size());
     ASSERT_NE(memory, nullptr);
-    auto* record = new (memory) shm::Record(key, {.segment = at.segment, .offset = at.offset, .size = at.size});
+    auto* record = new (memory)
+        shm::Record(key, {.segment = at.segment, .offset = at.offset, .size = at.size});
     ASSERT_TRUE(index_->Link(record, nullptr));
     records_.push_back(record);
   }
@@ -186,7 +189,8 @@ TEST_F(KVClientIndexTest, TheThirdSetOfASizeTakesAGivenBufferAndNeedsOneMessage)
     if (set->lease_size == 0 || wished != 0) return false;
     wished = set->lease_size;
     word = shm::LeaseWord::Leased(900);
-    proto::SetReply reply{.items = {Status::OK()}, .lease = {.slot = 4, .buffer_id = 900, .location = place}};
+    proto::SetReply reply{.items = {Status::OK()},
+                          .lease = {.slot = 4, .buffer_id = 900, .location = place}};
     request.Answer(SessionMessage::kSetReply, reply.Encode());
     return true;
   });

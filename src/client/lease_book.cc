@@ -18,7 +18,8 @@ uint64_t LeaseBook::ClassOf(uint64_t size) {
 std::optional<proto::Lease> LeaseBook::Take(uint64_t size) {
   const uint64_t wanted = ClassOf(size);
   std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find(held_, wanted, [](const proto::Lease& lease) { return lease.location.size; });
+  const auto found = std::ranges::find(
+      held_, wanted, [](const proto::Lease& lease) { return lease.location.size; });
   if (found == held_.end()) return std::nullopt;
   const proto::Lease lease = *found;
   held_.erase(found);
@@ -36,7 +37,8 @@ uint64_t LeaseBook::Wish(uint64_t size, TimePoint now) {
 
 void LeaseBook::Add(const proto::Lease& lease) {
   std::lock_guard lock(mutex_);
-  if (held_.size() == kHeldMax) held_.erase(held_.begin());  // the oldest, which the worker takes back
+  if (held_.size() == kHeldMax)
+    held_.erase(held_.begin());  // the oldest, which the worker takes back
   held_.push_back(lease);
 }
 

@@ -1,4 +1,5 @@
-// Which process this is, for the price of a load: what belongs to a parent must not be touched after fork.
+// Which process this is, for the price of a load: what belongs to a parent must not be touched
+// after fork.
 #pragma once
 
 #include <sys/types.h>

@@ -10,7 +10,8 @@ namespace {
 
 using proto::SessionMessage;
 
-// Values in one message, so that a batch neither reserves nor sends everything at once. One value may be larger.
+// Values in one message, so that a batch neither reserves nor sends everything at once. One value
+// may be larger.
 constexpr uint64_t kBytesMax = 64 << 20;
 
 std::optional<Reservation> TakeLease(const std::shared_ptr<Session>& session, uint64_t size) {
@@ -26,13 +27,15 @@ std::optional<Reservation> TakeLease(const std::shared_ptr<Session>& session, ui
 // A lease that does not fit what was asked for is left to the worker.
 void KeepLease(Session& session, const proto::Lease& lease, uint64_t wished) {
   if (wished == 0 || lease.buffer_id == 0 || lease.slot >= shm::kLeaseSlots) return;
-  if (lease.location.size == wished && session.Resolve(lease.location).ok()) session.leases().Add(lease);
+  if (lease.location.size == wished && session.Resolve(lease.location).ok())
+    session.leases().Add(lease);
 }
 
 // The values [begin, end) of one message.
 class Message {
  public:
-  Message(const std::shared_ptr<Session>& session, std::span<const Value> values, std::span<Status> outcomes)
+  Message(const std::shared_ptr<Session>& session, std::span<const Value> values,
+          std::span<Status> outcomes)
       : session_(session), values_(values), outcomes_(outcomes), own_(values.size()) {}
 
   // Brings large values into cache memory. Those that find none have their outcome.
@@ -48,7 +51,8 @@ class Message {
         wanting.push_back(i);
         sizes.push_back(size);
       }
-      wish_ = session_->index() == nullptr ? 0 : session_->leases().Wish(size, Clock::Steady().Now());
+      wish_ =
+          session_->index() == nullptr ? 0 : session_->leases().Wish(size, Clock::Steady().Now());
     }
     if (!wanting.empty()) {
       auto reserved = Reserve(session_, sizes, deadline);
@@ -93,8 +97,8 @@ class Message {
                                        SessionMessage::kSetReply, deadline);
     Status status = reply.status();
     if (reply.ok() && reply->items.size() != sent.size()) {
-      status = errors::Runtime("worker {} answered for {} of {} values", session_->worker(), reply->items.size(),
-                               sent.size());
+      status = errors::Runtime("worker {} answered for {} of {} values", session_->worker(),
+                               reply->items.size(), sent.size());
     }
     for (size_t n = 0; n < sent.size(); ++n) {
       Status& outcome = outcomes_[sent[n]];
@@ -146,8 +150,8 @@ Result<std::vector<Result<Reservation>>> Reserve(const std::shared_ptr<Session>&
     claims.push_back(item.buffer_id != 0 ? Claim::OfBuffer(session, item.buffer_id) : Claim());
   }
   if (reply.items.size() != sizes.size()) {
-    return errors::Runtime("worker {} answered for {} of {} buffers", session->worker(), reply.items.size(),
-                           sizes.size());
+    return errors::Runtime("worker {} answered for {} of {} buffers", session->worker(),
+                           reply.items.size(), sizes.size());
   }
   std::vector<Result<Reservation>> reserved;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -158,10 +162,11 @@ Result<std::vector<Result<Reservation>>> Reserve(const std::shared_ptr<Session>&
     }
     auto bytes = session->Resolve(item.location);
     if (!claims[i].valid() || !bytes.ok() || bytes->size() != sizes[i]) {
-      return errors::Runtime("worker {} does not keep to the protocol: asked for {} bytes of memory, it gave "
-                             "buffer {}, segment {}, offset {}, size {}",
-                             session->worker(), sizes[i], item.buffer_id, item.location.segment,
-                             item.location.offset, item.location.size);
+      return errors::Runtime(
+          "worker {} does not keep to the protocol: asked for {} bytes of memory, it gave "
+          "buffer {}, segment {}, offset {}, size {}",
+          session->worker(), sizes[i], item.buffer_id, item.location.segment, item.location.offset,
+          item.location.size);
     }
     reserved.push_back(Reservation{.claim = std::move(claims[i]), .bytes = *bytes});
   }
@@ -169,13 +174,17 @@ Result<std::vector<Result<Reservation>>> Reserve(const std::shared_ptr<Session>&
 }
 
 std::vector<Status> Put(const std::shared_ptr<Session>& session, std::span<const Value> values,
-                        const proto::SetParam& param, Atomicity atomicity, const Deadline& deadline) {
+                        const proto::SetParam& param, Atomicity atomicity,
+                        const Deadline& deadline) {
   std::vector<Status> outcomes(values.size());
   for (size_t begin = 0; begin < values.size();) {
-    const size_t end = atomicity == Atomicity::kAllOrNone ? values.size() : EndOfMessage(values, begin);
-    Message message(session, values.subspan(begin, end - begin), std::span(outcomes).subspan(begin, end - begin));
+    const size_t end =
+        atomicity == Atomicity::kAllOrNone ? values.size() : EndOfMessage(values, begin);
+    Message message(session, values.subspan(begin, end - begin),
+                    std::span(outcomes).subspan(begin, end - begin));
     message.Fill(deadline);
-    if (atomicity == Atomicity::kEach || message.AllFilled()) message.Send(param, atomicity, deadline);
+    if (atomicity == Atomicity::kEach || message.AllFilled())
+      message.Send(param, atomicity, deadline);
     begin = end;
   }
   return outcomes;

@@ -58,7 +58,8 @@ ScriptedWorker::ScriptedWorker(Options options) : options_(options), port_(optio
   segment_ = UniqueFd(::memfd_create("scripted_worker", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   CHECK(::ftruncate(segment_.get(), kSegmentBytes) == 0);
   CHECK(::fcntl(segment_.get(), F_ADD_SEALS, F_SEAL_SHRINK) == 0);
-  void* memory = ::mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment_.get(), 0);
+  void* memory =
+      ::mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment_.get(), 0);
   CHECK(memory != MAP_FAILED);
   memory_ = {static_cast<std::byte*>(memory), kSegmentBytes};
   Listen();
@@ -119,7 +120,8 @@ void ScriptedWorker::Accept(int listener, bool over_unix) {
     ++state_.connections_seen;
     state_.unix_connections_seen += over_unix ? 1 : 0;
     changed_.notify_all();
-    threads_.emplace_back([this, over_unix, fd = socket.release()] { Serve(UniqueFd(fd), over_unix); });
+    threads_.emplace_back(
+        [this, over_unix, fd = socket.release()] { Serve(UniqueFd(fd), over_unix); });
   }
 }
 
@@ -192,7 +194,8 @@ void ScriptedWorker::Greet(const ScriptedRequest& request) {
     fds.push_back(segment_.get());
   }
   if (greeting_script_ != nullptr) greeting_script_(request.over_unix, reply, fds);
-  const std::string frame = Frame(SessionMessage::kHelloReply, request.request_id, reply.Encode(), "");
+  const std::string frame =
+      Frame(SessionMessage::kHelloReply, request.request_id, reply.Encode(), "");
   // Fails when the client has not waited for it.
   (void)shm::SendWithDescriptors(request.socket, std::as_bytes(std::span(frame)), fds);
 }
@@ -225,7 +228,9 @@ void ScriptedWorker::AnswerCreate(const ScriptedRequest& request) {
 void ScriptedWorker::AnswerSet(const ScriptedRequest& request) {
   const auto set = proto::SetRequest::Decode(request.body);
   CHECK(set.ok());
-  const auto exists = [&](const proto::SetItem& item) { return set->param.existence != 0 && values_.contains(item.key); };
+  const auto exists = [&](const proto::SetItem& item) {
+    return set->param.existence != 0 && values_.contains(item.key);
+  };
   const bool none = set->all_or_nothing && std::ranges::any_of(set->items, exists);
   proto::SetReply reply;
   std::string_view payload = request.payload;
@@ -285,15 +290,19 @@ void ScriptedWorker::AnswerGet(const ScriptedRequest& request) {
 
 void ScriptedWorker::Handle(const ScriptedRequest& request) {
   switch (request.type) {
-    case SessionMessage::kHello: return Greet(request);
-    case SessionMessage::kSet: return AnswerSet(request);
-    case SessionMessage::kCreate: return AnswerCreate(request);
+    case SessionMessage::kHello:
+      return Greet(request);
+    case SessionMessage::kSet:
+      return AnswerSet(request);
+    case SessionMessage::kCreate:
+      return AnswerCreate(request);
     case SessionMessage::kAbandon: {
       const auto abandon = proto::AbandonRequest::Decode(request.body);
       for (const uint64_t id : abandon->buffer_ids) CHECK(state_.unpublished.erase(id) == 1);
       return;
     }
-    case SessionMessage::kGet: return AnswerGet(request);
+    case SessionMessage::kGet:
+      return AnswerGet(request);
     case SessionMessage::kRelease: {
       const auto release = proto::ReleaseRequest::Decode(request.body);
       for (const uint64_t id : release->pin_ids) CHECK(state_.pins.erase(id) == 1);
@@ -320,7 +329,8 @@ void ScriptedWorker::Handle(const ScriptedRequest& request) {
       const auto expire = proto::ExpireRequest::Decode(request.body);
       proto::ExpireReply reply;
       for (const std::string& key : expire->keys) {
-        reply.items.push_back(values_.contains(key) ? Status::OK() : Status(K_NOT_FOUND, "no object " + key));
+        reply.items.push_back(values_.contains(key) ? Status::OK()
+                                                    : Status(K_NOT_FOUND, "no object " + key));
       }
       return request.Answer(SessionMessage::kExpireReply, reply.Encode());
     }
@@ -343,7 +353,8 @@ void ScriptedWorker::Handle(const ScriptedRequest& request) {
     case SessionMessage::kReport:
       return request.Answer(SessionMessage::kReportReply,
                             proto::ReportReply{.json = R"({"version":"scripted"})"}.Encode());
-    default: request.HangUp();
+    default:
+      request.HangUp();
   }
 }
 

@@ -1,7 +1,9 @@
-// For tests: the worker's end of the session protocol on real sockets, in threads of the test process.
+// For tests: the worker's end of the session protocol on real sockets, in threads of the test
+// process.
 //
-// It keeps values in a real memfd segment and answers as a worker does, and a script may answer otherwise:
-// so it takes the client through what a real worker never says. What it was asked is on record.
+// It keeps values in a real memfd segment and answers as a worker does, and a script may answer
+// otherwise: so it takes the client through what a real worker never says. What it was asked is on
+// record.
 #pragma once
 
 #include <atomic>
@@ -60,7 +62,8 @@ class ScriptedWorker {
   using Script = std::function<bool(const ScriptedRequest&)>;
   void SetScript(Script script);
   // Changes what a greeting says (after it has been filled in) and which descriptors go with it.
-  using GreetingScript = std::function<void(bool over_unix, proto::HelloReply&, std::vector<int>& fds)>;
+  using GreetingScript =
+      std::function<void(bool over_unix, proto::HelloReply&, std::vector<int>& fds)>;
   void SetGreetingScript(GreetingScript script);
 
   // Puts bytes where the clients of the Unix socket see them.

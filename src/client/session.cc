@@ -37,7 +37,8 @@ Session::Session(const SocketAddress& worker, std::unique_ptr<Connection> lifeli
       inline_threshold_bytes_(greeting.inline_threshold_bytes),
       lifeline_(std::move(lifeline)) {}
 
-Result<std::shared_ptr<Session>> Session::Open(const SocketAddress& worker, const Deadline& deadline) {
+Result<std::shared_ptr<Session>> Session::Open(const SocketAddress& worker,
+                                               const Deadline& deadline) {
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> tcp, Connection::ConnectTcp(worker, deadline));
   ASSIGN_OR_RETURN(proto::HelloReply greeting, ShakeHands(*tcp, {}, deadline));
   if (!greeting.unix_socket_path.empty()) {
@@ -90,10 +91,11 @@ Status Session::MapSegments(const proto::HelloReply& greeting, const std::vector
     }
     if (segment.kind != SegmentKind::kIndex && segment.kind != SegmentKind::kMarks &&
         segment.kind != SegmentKind::kControl) {
-      return errors::Runtime("worker {} gave a segment of kind {}, which this client does not know: update it",
-                             worker(), static_cast<uint32_t>(segment.kind));
+      return errors::Runtime(
+          "worker {} gave a segment of kind {}, which this client does not know: update it",
+          worker(), static_cast<uint32_t>(segment.kind));
     }
-    auto& place = segment.kind == SegmentKind::kIndex ? index
+    auto& place = segment.kind == SegmentKind::kIndex   ? index
                   : segment.kind == SegmentKind::kMarks ? marks
                                                         : control;
     if (place) {
@@ -107,10 +109,12 @@ Status Session::MapSegments(const proto::HelloReply& greeting, const std::vector
                                    .marks = std::move(*marks),
                                    .control = std::move(*control),
                                    .data = {}};
-  for (const Segment& segment : segments_) parts.data.emplace_back(segment.id, segment.memory.bytes());
+  for (const Segment& segment : segments_)
+    parts.data.emplace_back(segment.id, segment.memory.bytes());
   auto reader = shm::IndexReader::Attach(std::move(parts));
   if (!reader.ok()) {
-    return errors::Runtime("the index of worker {} cannot be read: {}", worker(), reader.status().GetMsg());
+    return errors::Runtime("the index of worker {} cannot be read: {}", worker(),
+                           reader.status().GetMsg());
   }
   index_ = std::move(*reader);
   return Status::OK();
@@ -193,8 +197,8 @@ void Session::Return(std::unique_ptr<Connection> connection) {
 
 Status Session::SendGivenUp(Connection& connection, const Claims& claims) {
   const Deadline deadline(kGiveUpTimeout);
-  RETURN_IF_ERROR(SendIds<proto::ReleaseRequest>(connection, SessionMessage::kRelease, claims.pin_ids,
-                                                 deadline));
+  RETURN_IF_ERROR(SendIds<proto::ReleaseRequest>(connection, SessionMessage::kRelease,
+                                                 claims.pin_ids, deadline));
   return SendIds<proto::AbandonRequest>(connection, SessionMessage::kAbandon, claims.buffer_ids,
                                         deadline);
 }
@@ -211,7 +215,8 @@ void Session::GiveUp(proto::SessionMessage kind, uint64_t id) {
   }
   if (connection != nullptr) return Return(std::move(connection));
   if (!Alive()) return;  // so is the claim
-  // Late answers have used up all connections: a new one is made, which tells the worker on its return.
+  // Late answers have used up all connections: a new one is made, which tells the worker on its
+  // return.
   (void)Acquire(Deadline(kGiveUpTimeout));
 }
 

@@ -1,14 +1,16 @@
 // A client's session with its worker: connections that share pins and unpublished buffers, and the
 // worker's cache memory mapped into this process where both are on one node.
 //
-// It opens over TCP; when the worker names a Unix socket that can be reached, and the same worker answers
-// there, the session is made over that socket, and the TCP connection ends.
-// The worker ends the session, with its pins, when the first connection closes. No request goes over it: a
-// client that is killed loses its session at once, even in the middle of a long get on another connection.
-// Ownership: shared by the client, calls under way and every claim (claim.h), so that memory that is
+// It opens over TCP; when the worker names a Unix socket that can be reached, and the same worker
+// answers there, the session is made over that socket, and the TCP connection ends. The worker ends
+// the session, with its pins, when the first connection closes. No request goes over it: a client
+// that is killed loses its session at once, even in the middle of a long get on another connection.
+// Ownership: shared by the client, calls under way and every claim (claim.h), so that memory that
+// is
 //            still looked at stays pinned after the client is gone.
 // Threads:   any. Each call takes a connection of its own.
-// Fork:      in a child process nothing is sent, no lock taken and no pin released; only descriptors are closed.
+// Fork:      in a child process nothing is sent, no lock taken and no pin released; only
+// descriptors are closed.
 #pragma once
 
 #include <sys/types.h>
@@ -32,7 +34,8 @@ class Session {
   static constexpr size_t kConnectionsMax = 128;  // for requests
 
   // Errors as Connection's and ShakeHands'.
-  static Result<std::shared_ptr<Session>> Open(const SocketAddress& worker, const Deadline& deadline);
+  static Result<std::shared_ptr<Session>> Open(const SocketAddress& worker,
+                                               const Deadline& deadline);
   ~Session() = default;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -74,8 +77,8 @@ class Session {
   // The bytes of a place that the worker named. kOutOfRange if there is no such place.
   Result<std::span<std::byte>> Resolve(const proto::Location& location) const;
 
-  // Tells the worker that a pin is released (kRelease) or a buffer abandoned (kAbandon). Never fails:
-  // it is sent at once when a connection is idle, else by the next call that ends.
+  // Tells the worker that a pin is released (kRelease) or a buffer abandoned (kAbandon). Never
+  // fails: it is sent at once when a connection is idle, else by the next call that ends.
   void GiveUp(proto::SessionMessage kind, uint64_t id);
 
  private:
@@ -121,7 +124,8 @@ class Session {
   Claims given_up_;  // not yet told to the worker
 };
 
-// One request and its answer over a connection of the session; an answer with an error is that error.
+// One request and its answer over a connection of the session; an answer with an error is that
+// error.
 template <typename Reply>
 Result<Reply> Call(Session& session, proto::SessionMessage request, std::string_view body,
                    Connection::Payload payload, proto::SessionMessage answer,
