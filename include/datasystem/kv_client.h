@@ -33,23 +33,26 @@ struct ReadParam {
 };
 
 // A connection to one worker, normally the one on this node: values then travel through shared
-// memory.
+// memory, and reading what is on this node costs no message and no system call.
 //
-// Keys:   1 to 1024 bytes of letters, digits and -_!@#%^*()+=:;~$&.
-// Values: at least 1 byte.
-// Batches: at least 1 key, as many as you like. An illegal key fails alone. Unless a call says
-// otherwise it
-//   returns K_OK when at least one key succeeded, else the error of the first; what was not
-//   obtained is absent (an empty string in the string forms).
-// A get, exist, read or size of what is on this node, with shared memory, costs no message and no
-// system call. Errors: the message ends in ", traceId: <id>". K_INVALID: fix the call. K_NOT_FOUND.
-// K_OUT_OF_MEMORY.
-//   K_NOT_READY: Init() has not succeeded. K_RPC_UNAVAILABLE: no worker there.
-//   K_RPC_DEADLINE_EXCEEDED: no answer in time; what the call does may still happen.
-//   K_CLIENT_WORKER_DISCONNECT: the worker went away during the call; the next call connects again,
-//   and tries to for as long as its time-out allows, 10 s at most. K_RUNTIME_ERROR: used in a child
-//   process after fork; create a client there.
+// Keys:    1 to 1024 bytes of letters, digits and -_!@#%^*()+=:;~$&.
+// Values:  at least 1 byte.
 // Threads: any number may use one client at once.
+//
+// Batches take any number of keys but none at all. An illegal key fails alone. Unless a call says
+// otherwise it returns K_OK when at least one key succeeded, else the error of the first; what was
+// not obtained is absent (an empty string in the string forms).
+//
+// Errors; the message ends in ", traceId: <id>".
+//
+// - K_INVALID: fix the call.
+// - K_NOT_FOUND, K_OUT_OF_MEMORY.
+// - K_NOT_READY: Init() has not succeeded.
+// - K_RPC_UNAVAILABLE: no worker there.
+// - K_RPC_DEADLINE_EXCEEDED: no answer in time; what the call does may still happen.
+// - K_CLIENT_WORKER_DISCONNECT: the worker went away during the call. The next call connects again,
+//   and goes on trying for as long as its time-out allows, 10 s at most.
+// - K_RUNTIME_ERROR: used in a child process after fork; create a client there.
 class DATASYSTEM_API KVClient {
  public:
   // Does not connect.

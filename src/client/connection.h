@@ -2,7 +2,9 @@
 //
 // Strictly request, answer, request: there is no reader thread, and a small exchange costs two
 // system calls. After any error the connection is out of step and not usable() again; what is on
-// the way is then nobody's. Threads: one at a time, except ClosedByWorker().
+// the way is then nobody's.
+//
+// Threads: one at a time, except ClosedByWorker().
 #pragma once
 
 #include <memory>

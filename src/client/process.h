@@ -6,7 +6,9 @@
 
 namespace datasystem::client {
 
-// As getpid(), without a system call but the first time in a process. Threads: any.
+// As getpid(), without a system call but the first time in a process.
+//
+// Threads: any.
 pid_t ThisProcess();
 
 }  // namespace datasystem::client

@@ -2,15 +2,19 @@
 // worker's cache memory mapped into this process where both are on one node.
 //
 // It opens over TCP; when the worker names a Unix socket that can be reached, and the same worker
-// answers there, the session is made over that socket, and the TCP connection ends. The worker ends
-// the session, with its pins, when the first connection closes. No request goes over it: a client
-// that is killed loses its session at once, even in the middle of a long get on another connection.
-// Ownership: shared by the client, calls under way and every claim (claim.h), so that memory that
-// is
-//            still looked at stays pinned after the client is gone.
-// Threads:   any. Each call takes a connection of its own.
-// Fork:      in a child process nothing is sent, no lock taken and no pin released; only
-// descriptors are closed.
+// answers there, the session is made over that socket, and the TCP connection ends.
+//
+// The worker ends the session, with its pins, when the first connection closes. No request goes
+// over it: a client that is killed loses its session at once, even in the middle of a long get on
+// another connection.
+//
+// Ownership: shared by the client, calls under way, and every claim and pin (claim.h), so that
+//            memory that is still looked at stays pinned after the client is gone.
+//
+// Threads: any. Each call takes a connection of its own.
+//
+// Fork: in a child process nothing is sent, no lock taken and no pin released; only descriptors are
+//       closed.
 #pragma once
 
 #include <sys/types.h>

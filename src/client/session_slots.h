@@ -2,7 +2,9 @@
 //
 // One counter and one lock that all threads change would cost more than the whole read that
 // follows. So there are several pointers, each with a counter of its own, and a thread keeps to one
-// of them. Threads: any.
+// of them.
+//
+// Threads: any.
 #pragma once
 
 #include <array>
