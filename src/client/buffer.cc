@@ -1,6 +1,5 @@
-#include <cstring>
-
 #include "client/buffer_impl.h"
+#include "client/copy.h"
 
 namespace datasystem {
 
@@ -10,7 +9,8 @@ Buffer& Buffer::operator=(Buffer&&) noexcept = default;
 Buffer::~Buffer() = default;
 
 int64_t Buffer::GetSize() const {
-  return static_cast<int64_t>(impl_->read_only != nullptr ? impl_->read_only->bytes.size() : impl_->size);
+  return static_cast<int64_t>(impl_->read_only != nullptr ? impl_->read_only->bytes.size()
+                                                          : impl_->size);
 }
 
 void* Buffer::MutableData() { return impl_->writable().data(); }
@@ -24,11 +24,12 @@ Status Buffer::MemoryCopy(const void* data, uint64_t length) {
     return errors::Invalid("a buffer from Get cannot be written: use Create for a new value");
   }
   const std::span<std::byte> to = impl_->writable();
-  if (to.empty()) return errors::Invalid("the buffer has been published and cannot be written any more");
+  if (to.empty())
+    return errors::Invalid("the buffer has been published and cannot be written any more");
   if (length > to.size()) {
     return errors::Invalid("{} bytes are more than the {} of the buffer", length, to.size());
   }
-  if (length > 0) std::memcpy(to.data(), data, length);
+  client::Copy(to, {static_cast<const std::byte*>(data), length});
   return Status::OK();
 }
 

@@ -11,16 +11,17 @@
 
 namespace datasystem {
 
-// A value from a get: in shared memory behind a pin, or in memory of its own.
+// A value from a get: in shared memory behind a pin of either kind, or in memory of its own.
 struct ReadOnlyBuffer::Impl {
   std::span<const std::byte> bytes;
   client::Claim pin;
+  client::LocalPin local_pin;
   std::unique_ptr<std::byte[]> own;
 };
 
 struct Buffer::Impl {
-  // From a get: `read_only` is set. From a create: the rest is; `own` when the value is small or the
-  // worker elsewhere, else `reservation`.
+  // From a get: `read_only` is set. From a create: the rest is; `own` when the value is small or
+  // the worker elsewhere, else `reservation`.
   std::shared_ptr<const ReadOnlyBuffer::Impl> read_only;
 
   std::string key;
@@ -35,6 +36,10 @@ struct Buffer::Impl {
 
   std::span<std::byte> writable() const {
     if (read_only != nullptr || spent) return {};
+    return memory();
+  }
+  // Of one from a create, until it is published.
+  std::span<std::byte> memory() const {
     return own != nullptr ? std::span(own.get(), size) : reservation.bytes;
   }
 };

@@ -1,5 +1,5 @@
-// What the worker holds for this client until it is told otherwise: a pinned object, or cache memory of
-// a buffer that is not published yet.
+// What keeps an object, or the memory of a buffer that is not published yet: the worker, until it
+// is told otherwise (Claim), or a pin in shared memory (LocalPin).
 #pragma once
 
 #include <memory>
@@ -43,6 +43,28 @@ class Claim {
   std::shared_ptr<Session> session_;
   proto::SessionMessage kind_{};
   uint64_t id_ = 0;
+};
+
+// Move-only; released on destruction. Keeps the session, and with it the mapped memory, alive.
+class LocalPin {
+ public:
+  LocalPin() = default;
+  LocalPin(std::shared_ptr<Session> session, shm::Pin pin)
+      : session_(std::move(session)), pin_(std::move(pin)) {}
+  LocalPin(LocalPin&&) noexcept = default;
+  LocalPin& operator=(LocalPin&& other) noexcept {
+    std::swap(session_, other.session_);
+    std::swap(pin_, other.pin_);
+    return *this;
+  }
+  ~LocalPin() {
+    // After fork the slot is still the parent's, which may be reading: the child never releases it.
+    if (pin_.valid() && !session_->OfThisProcess()) new shm::Pin(std::move(pin_));
+  }
+
+ private:
+  std::shared_ptr<Session> session_;
+  shm::Pin pin_;  // released before the session can end
 };
 
 }  // namespace datasystem::client

@@ -1,6 +1,6 @@
-// Waiting: the socket is in blocking mode with a receive time-out of kSlice, so that the usual short
-// answer costs one recv. Each time the slice runs out the deadline is looked at; what is left below a
-// slice is waited for with poll.
+// Waiting: the socket is in blocking mode with a receive time-out of kSlice, so that the usual
+// short answer costs one recv. Each time the slice runs out the deadline is looked at; what is left
+// below a slice is waited for with poll.
 #include "client/connection.h"
 
 #include <netinet/in.h>
@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -37,7 +38,7 @@ int PollTimeout(milliseconds left) {
 ssize_t SendParts(int socket, std::span<iovec>& parts) {
   msghdr message{};
   message.msg_iov = parts.data();
-  message.msg_iovlen = parts.size();
+  message.msg_iovlen = std::min<size_t>(parts.size(), IOV_MAX);
   const ssize_t sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   for (size_t left = sent > 0 ? static_cast<size_t>(sent) : 0; left > 0 && !parts.empty();) {
     iovec& part = parts.front();
@@ -133,21 +134,29 @@ Status Connection::Wait(short events, const Deadline& deadline) {
   }
 }
 
-Status Connection::Send(proto::SessionMessage type, std::string_view body,
-                        std::span<const std::byte> payload, const Deadline& deadline) {
+Status Connection::Send(proto::SessionMessage type, std::string_view body, Payload payload,
+                        const Deadline& deadline) {
   DCHECK(usable());
   if (body.size() > session::kBodyMax) {
     return errors::Invalid("the request has {} bytes besides values, the limit is {}", body.size(),
                            session::kBodyMax);
   }
+  uint64_t payload_size = 0;
+  for (const std::span<const std::byte> part : payload) payload_size += part.size();
   auto header = session::EncodeFrameHeader({.type = static_cast<uint16_t>(type),
                                             .request_id = ++request_id_,
                                             .body_size = static_cast<uint32_t>(body.size()),
-                                            .payload_size = payload.size()});
-  iovec all[] = {{header.data(), header.size()},
-                 {const_cast<char*>(body.data()), body.size()},
-                 {const_cast<std::byte*>(payload.data()), payload.size()}};
-  std::span<iovec> parts(all);
+                                            .payload_size = payload_size});
+  std::array<iovec, 3> few;  // most messages need no more
+  std::vector<iovec> many;
+  if (payload.size() > 1) many.resize(2 + payload.size());
+  std::span<iovec> parts =
+      many.empty() ? std::span(few).first(2 + payload.size()) : std::span(many);
+  parts[0] = {header.data(), header.size()};
+  parts[1] = {const_cast<char*>(body.data()), body.size()};
+  for (size_t i = 0; i < payload.size(); ++i) {
+    parts[2 + i] = {const_cast<std::byte*>(payload[i].data()), payload[i].size()};
+  }
   while (!parts.empty()) {
     if (SendParts(socket_.get(), parts) >= 0 || errno == EINTR) continue;
     if (errno != EAGAIN && errno != EWOULDBLOCK) return Closed(errno);
@@ -181,20 +190,20 @@ Status Connection::Fill(size_t wanted, const Deadline& deadline) {
 Result<Connection::Reply> Connection::ReadReply(proto::SessionMessage expected,
                                                 const Deadline& deadline) {
   RETURN_IF_ERROR(Fill(session::kFrameHeaderSize, deadline));
-  auto decoded = session::DecodeFrameHeader(
-      std::span<const std::byte, session::kFrameHeaderSize>(buffer_.data(), session::kFrameHeaderSize));
+  auto decoded = session::DecodeFrameHeader(std::span<const std::byte, session::kFrameHeaderSize>(
+      buffer_.data(), session::kFrameHeaderSize));
   if (!decoded.ok()) return ProtocolError(decoded.status().GetMsg());
   const session::FrameHeader& header = *decoded;
   if (header.request_id != request_id_) {
-    return ProtocolError(fmt::format("an answer to request {} came to request {}", header.request_id,
-                                     request_id_));
+    return ProtocolError(
+        fmt::format("an answer to request {} came to request {}", header.request_id, request_id_));
   }
   begin_ = session::kFrameHeaderSize + header.body_size;
   RETURN_IF_ERROR(Fill(begin_, deadline));
   if (end_ - begin_ > header.payload_size) return ProtocolError("bytes follow the answer");
 
-  const std::string_view body(reinterpret_cast<const char*>(buffer_.data()) + session::kFrameHeaderSize,
-                              header.body_size);
+  const std::string_view body(
+      reinterpret_cast<const char*>(buffer_.data()) + session::kFrameHeaderSize, header.body_size);
   payload_left_ = header.payload_size;
   step_ = payload_left_ > 0 ? Step::kTakingPayload : Step::kIdle;
   const auto type = static_cast<proto::SessionMessage>(header.type);
@@ -251,7 +260,5 @@ bool Connection::ClosedByWorker() const {
   pollfd look{.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
   return ::poll(&look, 1, 0) > 0;
 }
-
-void Connection::Shutdown() { ::shutdown(socket_.get(), SHUT_RDWR); }
 
 }  // namespace datasystem::client

@@ -12,7 +12,8 @@ using proto::SessionMessage;
 
 // A size from the wire must not make this process reserve more than the machine has.
 uint64_t PhysicalMemory() {
-  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 bool IsInPayload(const proto::GetItem& item) { return item.status.IsOk() && item.pin_id == 0; }
@@ -23,8 +24,8 @@ Status CheckPayload(Connection& connection, const proto::GetReply& reply, uint64
   for (const proto::GetItem& item : reply.items) {
     if (!IsInPayload(item)) continue;
     if (item.size == 0 || item.size > left) {
-      return connection.ProtocolError(fmt::format("a value of {} bytes in {} bytes of payload",
-                                                  item.size, left));
+      return connection.ProtocolError(
+          fmt::format("a value of {} bytes in {} bytes of payload", item.size, left));
     }
     left -= item.size;
   }
@@ -35,15 +36,13 @@ Status CheckPayload(Connection& connection, const proto::GetReply& reply, uint64
 }  // namespace
 
 Result<std::vector<Fetched>> Fetch(const std::shared_ptr<Session>& session,
-                                   std::vector<std::string> keys, uint32_t sub_timeout_ms,
-                                   const Deadline& deadline, const Place& place) {
+                                   proto::GetRequest request, const Deadline& deadline,
+                                   const Place& place) {
+  const size_t count = request.keys.size();
   std::vector<Fetched> fetched;  // outlives the lease: pins go back after the connection does
-  fetched.reserve(keys.size());
+  fetched.reserve(count);
   ASSIGN_OR_RETURN(const Session::Lease connection, session->Acquire(deadline));
-  const size_t count = keys.size();
-  const proto::GetRequest request{.keys = std::move(keys),
-                                  .timeout_ms = deadline.worker_timeout_ms(),
-                                  .sub_timeout_ms = sub_timeout_ms};
+  request.timeout_ms = deadline.worker_timeout_ms();
   RETURN_IF_ERROR(connection->Send(SessionMessage::kGet, request.Encode(), {}, deadline));
   ASSIGN_OR_RETURN(const Connection::Reply received,
                    connection->Receive(SessionMessage::kGetReply, deadline));
@@ -56,12 +55,13 @@ Result<std::vector<Fetched>> Fetch(const std::shared_ptr<Session>& session,
   }
   RETURN_IF_ERROR(reply->status);
   if (reply->items.size() != count) {
-    return connection->ProtocolError(fmt::format("{} items came for {} keys", reply->items.size(), count));
+    return connection->ProtocolError(
+        fmt::format("{} items came for {} keys", reply->items.size(), count));
   }
   RETURN_IF_ERROR(CheckPayload(*connection, *reply, received.payload_size));
   if (received.payload_size > PhysicalMemory()) {
-    return connection->ProtocolError(fmt::format("{} bytes of values are more than this machine has",
-                                                 received.payload_size));
+    return connection->ProtocolError(
+        fmt::format("{} bytes of values are more than this machine has", received.payload_size));
   }
   for (size_t i = 0; i < count; ++i) {
     const proto::GetItem& item = reply->items[i];
@@ -79,8 +79,8 @@ Result<std::vector<Fetched>> Fetch(const std::shared_ptr<Session>& session,
       auto view = session->Resolve(item.location);
       if (!view.ok()) return connection->ProtocolError(view.status().GetMsg());
       if (view->size() != item.size || item.size == 0) {
-        return connection->ProtocolError(fmt::format("a value of {} bytes in {} bytes of memory",
-                                                     item.size, view->size()));
+        return connection->ProtocolError(
+            fmt::format("a value of {} bytes in {} bytes of memory", item.size, view->size()));
       }
       fetched[i].view = *view;
     }

@@ -19,9 +19,10 @@ struct Fetched {
 // Returns the memory, of exactly `size` bytes, that value `index` shall be received into.
 using Place = std::function<std::span<std::byte>(size_t index, uint64_t size)>;
 
-// One item a key, in order. An error: nothing was obtained at all.
+// One item a key of the request, in order. An error: nothing was obtained at all. Completes the
+// request by its time-out.
 Result<std::vector<Fetched>> Fetch(const std::shared_ptr<Session>& session,
-                                   std::vector<std::string> keys, uint32_t sub_timeout_ms,
-                                   const Deadline& deadline, const Place& place);
+                                   proto::GetRequest request, const Deadline& deadline,
+                                   const Place& place);
 
 }  // namespace datasystem::client

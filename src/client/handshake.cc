@@ -1,6 +1,6 @@
 #include "client/handshake.h"
 
-#include <unistd.h>
+#include "client/process.h"
 
 namespace datasystem::client {
 
@@ -8,7 +8,7 @@ Result<proto::HelloReply> ShakeHands(Connection& connection, proto::Hello hello,
                                      const Deadline& deadline, std::vector<UniqueFd>* fds) {
   using proto::SessionMessage;
   hello.client_version = DS_VERSION;
-  hello.process_id = static_cast<uint64_t>(::getpid());
+  hello.process_id = static_cast<uint64_t>(ThisProcess());
   hello.want_segments = fds != nullptr;
   RETURN_IF_ERROR(connection.Send(SessionMessage::kHello, hello.Encode(), {}, deadline));
   ASSIGN_OR_RETURN(const Connection::Reply reply,

@@ -165,7 +165,8 @@ TEST_P(BadAnswers, AreRefusedWithTheReasonAndTheNextCallWorks) {
   EXPECT_EQ(client.Get("key", view).GetCode(), K_RUNTIME_ERROR);
   EXPECT_FALSE(view);
 
-  worker.SetScript(nullptr);
+  // Their release may still be under way.
+  worker.SetScript([](const ScriptedRequest& request) { return request.type == SessionMessage::kRelease; });
   ASSERT_OK(client.Get("key", text));
   EXPECT_EQ(text, "value");
 }
@@ -211,7 +212,7 @@ TEST(KVClientFaults, MemoryAtAWrongPlaceIsNotWrittenTo) {
     worker.SetScript([location](const ScriptedRequest& request) {
       if (request.type != SessionMessage::kCreate) return request.type == SessionMessage::kAbandon;
       request.Answer(SessionMessage::kCreateReply,
-                     proto::CreateReply{.buffer_id = 5, .location = location}.Encode());
+                     proto::CreateReply{.items = {{.buffer_id = 5, .location = location}}}.Encode());
       return true;
     });
     const Status status = client.Set("key", std::string(5000, 'x'));
@@ -226,6 +227,7 @@ TEST(KVClientFaults, ARefusalInsteadOfAnAnswerKeepsTheConnection) {
   ScriptedWorker worker;
   KVClient client(To(worker.port()));
   ASSERT_OK(client.Init());
+  ASSERT_OK(client.HealthCheck());  // there is a connection for requests
   worker.SetScript([](const ScriptedRequest& request) {
     request.Answer(SessionMessage::kStatusReply,
                    proto::StatusReply{Status(K_SHUTTING_DOWN, "going away")}.Encode());
@@ -235,7 +237,7 @@ TEST(KVClientFaults, ARefusalInsteadOfAnAnswerKeepsTheConnection) {
   EXPECT_EQ(client.Get("key", text).GetCode(), K_SHUTTING_DOWN);
   worker.SetScript(nullptr);
   ASSERT_OK(client.HealthCheck());
-  EXPECT_EQ(worker.state().connections_seen, 2u);
+  EXPECT_EQ(worker.state().connections_seen, 3u);  // two lifelines, the first over TCP, and one for requests
 }
 
 TEST(KVClientFaults, SilenceEndsAtTheDeadlineAndLateAnswersHarmNobody) {
@@ -252,7 +254,7 @@ TEST(KVClientFaults, SilenceEndsAtTheDeadlineAndLateAnswersHarmNobody) {
     EXPECT_EQ(status.GetCode(), K_RPC_DEADLINE_EXCEEDED);
     EXPECT_THAT(status.GetMsg(), HasSubstr("worker " + worker.name() + " did not answer within 1000 ms"));
   }
-  // The first of them came over the session's first connection: the session, and the pin, live on.
+  // The session, and the pin, live on.
   worker.SetScript(nullptr);
   const auto requests = worker.state().requests;
   const auto first = std::find_if(requests.begin(), requests.end(), [](const ScriptedRequest& request) {
@@ -302,6 +304,7 @@ TEST(KVClientFaults, AWorkerThatDoesNotReadIsGivenUpAtTheDeadline) {
   ScriptedWorker worker({.shared_memory = false});
   KVClient client(To(worker.port(), kShortMs));
   ASSERT_OK(client.Init());
+  ASSERT_OK(client.HealthCheck());  // there is a connection for requests
   std::promise<void> go_on;
   worker.SetScript([done = go_on.get_future().share()](const ScriptedRequest& request) {
     request.Answer(SessionMessage::kStatusReply, "");
@@ -339,7 +342,7 @@ TEST(KVClientFaults, AConnectionThatEndsDuringTheCallIsSaidAndTheNextCallConnect
 TEST(KVClientFaults, AWorkerThatIsGoneIsSaidAndOneThatComesBackIsUsedAgain) {
   auto worker = std::make_unique<ScriptedWorker>();
   const uint16_t port = worker->port();
-  KVClient client(To(port));
+  KVClient client(To(port, kShortMs));
   ASSERT_OK(client.Init());
   const std::string value(5000, 'x');
   ASSERT_OK(client.Set("key", value));
@@ -364,6 +367,21 @@ TEST(KVClientFaults, AWorkerThatIsGoneIsSaidAndOneThatComesBackIsUsedAgain) {
   ASSERT_OK(client.Set("key", value));
   EXPECT_EQ(worker->Count(SessionMessage::kRelease), 0u);
   EXPECT_EQ(worker->Count(SessionMessage::kAbandon), 0u);
+}
+
+TEST(KVClientFaults, ACallWaitsForAWorkerThatIsBeingStartedAgain) {
+  auto worker = std::make_unique<ScriptedWorker>();
+  const uint16_t port = worker->port();
+  KVClient client(To(port));
+  ASSERT_OK(client.Init());
+  ASSERT_OK(client.HealthCheck());
+  worker.reset();
+  std::vector<std::thread> calls;
+  std::atomic<int> served = 0;
+  for (int i = 0; i < 4; ++i) calls.emplace_back([&] { served += client.HealthCheck().IsOk() ? 1 : 0; });
+  worker = std::make_unique<ScriptedWorker>(ScriptedWorkerOptions{.port = port});
+  for (std::thread& call : calls) call.join();
+  EXPECT_EQ(served, 4);
 }
 
 TEST(KVClientFaults, NobodyListeningIsSaidAtOnce) {
@@ -412,8 +430,8 @@ TEST(KVClientHandshake, RefusesWhatAWorkerMustNotSayAndWhatItCannotDo) {
          reply.status = Status(K_NOT_READY, "200 clients are the limit (max_client_num)");
        },
        K_NOT_READY, "200 clients are the limit"},
-      {[](bool, proto::HelloReply& reply, std::vector<int>&) { reply.protocol = 2; },
-       K_CLIENT_WORKER_VERSION_MISMATCH, "speaks protocol 2"},
+      {[](bool, proto::HelloReply& reply, std::vector<int>&) { reply.protocol = 3; },
+       K_CLIENT_WORKER_VERSION_MISMATCH, "speaks protocol 3"},
       {[](bool, proto::HelloReply& reply, std::vector<int>&) { reply.session_id = 0; }, K_RUNTIME_ERROR,
        "session has no id"},
       {[](bool over_unix, proto::HelloReply&, std::vector<int>& fds) {
@@ -426,6 +444,14 @@ TEST(KVClientHandshake, RefusesWhatAWorkerMustNotSayAndWhatItCannotDo) {
          if (over_unix) reply.segments[0].size_bytes *= 2;
        },
        K_RUNTIME_ERROR, "cannot map segment 3"},
+      {[](bool over_unix, proto::HelloReply& reply, std::vector<int>& fds) {
+         if (!over_unix) return;
+         for (int i = 0; i < 2; ++i) {
+           reply.segments.push_back({.size_bytes = 4096, .kind = proto::SegmentKind::kMarks});
+           fds.push_back(fds[0]);
+         }
+       },
+       K_RUNTIME_ERROR, "two segments of kind 2"},
   };
   for (const auto& c : cases) {
     ScriptedWorker worker;

@@ -157,7 +157,106 @@ TEST_P(KVClientForms, MSetStoresTheFirstOfADuplicateAndReportsIt) {
   ASSERT_OK(client_.Get({"a", "b"}, texts));
   EXPECT_THAT(texts, ElementsAre("1", "2"));
   EXPECT_EQ(client_.MSet({"a", "b"}, {"1"}, failed).GetCode(), K_INVALID);
-  EXPECT_EQ(client_.MSet({"a"}, {"1"}, failed, {.existence = ExistenceOpt::NX}).GetCode(), K_INVALID);
+}
+
+TEST_P(KVClientForms, MSetWithNxLeavesExistingKeysAloneAndCountsThemAsSet) {
+  ASSERT_OK(client_.Set("a", "old"));
+  std::vector<std::string> failed;
+  ASSERT_OK(client_.MSet({"a", "b"}, {"1", "2"}, failed, {.existence = ExistenceOpt::NX}));
+  EXPECT_THAT(failed, ElementsAre());
+  std::vector<std::string> texts;
+  ASSERT_OK(client_.Get({"a", "b"}, texts));
+  EXPECT_THAT(texts, ElementsAre("old", "2"));
+}
+
+TEST_P(KVClientForms, MSetStoresValuesOfAllSizesTogetherAndAnIllegalKeyFailsAlone) {
+  const std::vector<std::string> values{Pattern(10), Pattern(5000), Pattern(20), Pattern(1024)};
+  std::vector<std::string> failed;
+  ASSERT_OK(client_.MSet({"a", "b", "no good", "d"}, {values[0], values[1], values[2], values[3]}, failed));
+  EXPECT_THAT(failed, ElementsAre("no good"));
+  EXPECT_EQ(worker_.Count(SessionMessage::kSet), 1u);
+  std::vector<std::string> texts;
+  ASSERT_OK(client_.Get({"a", "b", "no good", "d"}, texts));
+  EXPECT_THAT(texts, ElementsAre(values[0], values[1], "", values[3]));
+  EXPECT_TRUE(worker_.state().unpublished.empty());
+}
+
+TEST_P(KVClientForms, MSetTxSetsAllOrNothing) {
+  const MSetParam nx{.existence = ExistenceOpt::NX};
+  const std::string large = Pattern(5000);
+  ASSERT_OK(client_.MSetTx({"a", "b"}, {"1", large}, nx));
+  EXPECT_EQ(client_.MSetTx({"c", "b"}, {large, "2"}, nx).GetCode(), K_OC_KEY_ALREADY_EXIST);
+  std::vector<std::string> texts;
+  ASSERT_OK(client_.Get({"a", "b", "c"}, texts));
+  EXPECT_THAT(texts, ElementsAre("1", large, ""));
+  EXPECT_TRUE(worker_.Eventually([](const auto& state) { return state.unpublished.empty(); }));
+}
+
+TEST_P(KVClientForms, BuffersMadeTogetherAreSetTogether) {
+  const std::vector<uint64_t> sizes{10, 5000, 100'000};
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  ASSERT_OK(client_.MCreate({"a", "b", "c"}, sizes, {.ttlSecond = 9}, buffers));
+  ASSERT_EQ(buffers.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) ASSERT_OK(buffers[i]->MemoryCopy(Pattern(sizes[i]).data(), sizes[i]));
+  ASSERT_OK(client_.MSet(buffers));
+  EXPECT_EQ(worker_.Count(SessionMessage::kSet), 1u);
+  EXPECT_EQ(proto::SetRequest::Decode(worker_.state().requests.back().body)->param.ttl_second, 9u);
+  std::vector<std::string> texts;
+  ASSERT_OK(client_.Get({"a", "b", "c"}, texts));
+  for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(texts[i] == Pattern(sizes[i])) << i;
+  EXPECT_EQ(client_.MSet(buffers).GetCode(), K_OC_ALREADY_SEALED);
+  EXPECT_EQ(client_.MSet({nullptr}).GetCode(), K_INVALID);
+}
+
+TEST_P(KVClientForms, ReadReturnsPartsClippedToTheEnd) {
+  const std::string value = Pattern(10'000);
+  ASSERT_OK(client_.Set("a", value));
+  ASSERT_OK(client_.Set("b", "small"));
+  std::vector<Optional<ReadOnlyBuffer>> views;
+  ASSERT_OK(client_.Read({{"a", 100, 2000}, {"missing"}, {"b", 2, 100}}, views));
+  ASSERT_EQ(views.size(), 3u);
+  EXPECT_TRUE(Content(*views[0]) == value.substr(100, 2000));
+  EXPECT_FALSE(views[1]);
+  EXPECT_EQ(Content(*views[2]), "all");
+  ASSERT_OK(client_.Read({{"a", 9000}}, views));
+  EXPECT_TRUE(Content(*views[0]) == value.substr(9000));
+  EXPECT_EQ(client_.Read({{"a", 10'000, 1}}, views).GetCode(), K_OUT_OF_RANGE);
+}
+
+TEST_P(KVClientForms, ExpireAndQuerySizeAnswerForEachKey) {
+  ASSERT_OK(client_.Set("a", "12345"));
+  std::vector<std::string> failed;
+  ASSERT_OK(client_.Expire({"a", "missing", "b d"}, 7, failed));
+  EXPECT_THAT(failed, ElementsAre("missing", "b d"));
+  EXPECT_EQ(proto::ExpireRequest::Decode(worker_.state().requests.back().body)->ttl_second, 7u);
+  EXPECT_EQ(client_.Expire({"missing"}, 0, failed).GetCode(), K_NOT_FOUND);
+  std::vector<uint64_t> sizes;
+  ASSERT_OK(client_.QuerySize({"missing", "a"}, sizes));
+  EXPECT_THAT(sizes, ElementsAre(0u, 5u));
+  EXPECT_EQ(client_.QuerySize({"missing"}, sizes).GetCode(), K_NOT_FOUND);
+}
+
+TEST_P(KVClientForms, BatchesBeyondOneMessageAreSplitAndKeepTheOrder) {
+  constexpr size_t kCount = 20'001;
+  std::vector<std::string> keys, failed, texts;
+  for (size_t i = 0; i < kCount; ++i) keys.push_back(std::to_string(i));
+  const std::vector<StringView> vals(keys.begin(), keys.end());
+  ASSERT_OK(client_.MSet(keys, vals, failed));
+  EXPECT_TRUE(failed.empty());
+  ASSERT_OK(client_.Get(keys, texts));
+  EXPECT_TRUE(texts == keys);
+  std::vector<uint64_t> sizes;
+  ASSERT_OK(client_.QuerySize(keys, sizes));
+  EXPECT_EQ(sizes.back(), 5u);
+  ASSERT_OK(client_.Del(keys, failed));
+  EXPECT_TRUE(failed.empty());
+  std::vector<bool> exists;
+  ASSERT_OK(client_.Exist(keys, exists));
+  EXPECT_EQ(exists, std::vector<bool>(kCount, false));
+  for (const SessionMessage type : {SessionMessage::kSet, SessionMessage::kGet, SessionMessage::kSizes,
+                                    SessionMessage::kDelete, SessionMessage::kExist}) {
+    EXPECT_EQ(worker_.Count(type), 3u) << static_cast<int>(type);
+  }
 }
 
 TEST_P(KVClientForms, ManyThreadsShareOneClient) {
@@ -180,7 +279,8 @@ TEST_P(KVClientForms, ManyThreadsShareOneClient) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
   EXPECT_TRUE(worker_.Eventually(NoPins));
-  EXPECT_LE(worker_.state().connections_seen, 8u + 1u);
+  // The lifeline over TCP and, if there is one, over the Unix socket; and one a thread.
+  EXPECT_LE(worker_.state().connections_seen, 8u + 2u);
 }
 
 class KVClientTest : public testing::Test {
@@ -193,8 +293,9 @@ class KVClientTest : public testing::Test {
 
 TEST_F(KVClientTest, MovesToTheUnixSocketAndClosesTheTcpConnection) {
   ASSERT_OK(client_.Set("key", Pattern(5000)));
-  EXPECT_TRUE(worker_.Eventually([](const auto& state) { return state.connections_open == 1; }));
-  EXPECT_EQ(worker_.state().unix_connections_seen, 1u);
+  // The lifeline, and one for requests.
+  EXPECT_TRUE(worker_.Eventually([](const auto& state) { return state.connections_open == 2; }));
+  EXPECT_EQ(worker_.state().unix_connections_seen, 2u);
   for (const ScriptedRequest& request : worker_.state().requests) {
     EXPECT_TRUE(request.over_unix || request.type == SessionMessage::kHello);
     EXPECT_EQ(request.payload, "");
@@ -208,7 +309,8 @@ TEST_F(KVClientTest, PassesOnTheParametersOfASet) {
   ASSERT_OK(client_.Set("large", Pattern(5000), param));
   const auto state = worker_.state();
   const auto set = proto::SetRequest::Decode(state.requests[state.requests.size() - 3].body);
-  const auto publish = proto::PublishRequest::Decode(state.requests.back().body);
+  const auto publish = proto::SetRequest::Decode(state.requests.back().body);
+  EXPECT_NE(publish->items.front().buffer_id, 0u);
   for (const proto::SetParam& sent : {set->param, publish->param}) {
     EXPECT_EQ(sent.write_mode, 3u);
     EXPECT_EQ(sent.ttl_second, 17u);
@@ -267,6 +369,7 @@ TEST_F(KVClientTest, ABufferOutlivesShutDownAndTheClient) {
   EXPECT_TRUE(Content(*view) == value);
   view.reset();
   EXPECT_TRUE(worker_.Eventually(NoPins));
+  // The other client, which has not asked anything, has its lifeline only.
   EXPECT_TRUE(worker_.Eventually([](const auto& state) { return state.connections_open == 1; }));
 }
 
@@ -283,7 +386,7 @@ TEST_F(KVClientTest, AbandonsABufferThatIsDestroyedUnpublished) {
 
 TEST_F(KVClientTest, ASetThatTheWorkerRefusesAbandonsItsMemoryAndPassesOnTheReason) {
   worker_.SetScript([](const ScriptedRequest& request) {
-    if (request.type != SessionMessage::kPublish) return false;
+    if (request.type != SessionMessage::kSet) return false;
     request.Answer(SessionMessage::kStatusReply,
                    proto::StatusReply{Status(K_OC_KEY_ALREADY_EXIST, "key exists")}.Encode());
     return true;
@@ -299,7 +402,7 @@ TEST_F(KVClientTest, ABufferWhosePublicationFailedCanBeTriedAgain) {
   ASSERT_OK(client_.Create("key", 5000, {}, buffer));
   ASSERT_OK(buffer->MemoryCopy(Pattern(5000).data(), 5000));
   worker_.SetScript([](const ScriptedRequest& request) {
-    if (request.type != SessionMessage::kPublish) return false;
+    if (request.type != SessionMessage::kSet) return false;
     request.Answer(SessionMessage::kStatusReply,
                    proto::StatusReply{Status(K_TRY_AGAIN, "the ring changes")}.Encode());
     return true;
@@ -316,7 +419,7 @@ TEST_F(KVClientTest, OutOfMemoryOfTheWorkerPassesThrough) {
   worker_.SetScript([](const ScriptedRequest& request) {
     if (request.type != SessionMessage::kCreate) return false;
     request.Answer(SessionMessage::kCreateReply,
-                   proto::CreateReply{.status = Status(K_OUT_OF_MEMORY, "no 5000 bytes")}.Encode());
+                   proto::CreateReply{.items = {{.status = Status(K_OUT_OF_MEMORY, "no 5000 bytes")}}}.Encode());
     return true;
   });
   EXPECT_EQ(client_.Set("key", Pattern(5000)).GetCode(), K_OUT_OF_MEMORY);
@@ -356,6 +459,11 @@ TEST_F(KVClientTest, RefusesIllegalCallsWithoutAskingTheWorker) {
   std::vector<std::string> texts;
   std::vector<bool> exists;
   std::shared_ptr<Buffer> buffer;
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  std::vector<Optional<ReadOnlyBuffer>> views;
+  const SetParam nx{.existence = ExistenceOpt::NX};
+  std::vector<std::string> nine;
+  for (int i = 0; i < 9; ++i) nine.push_back(std::to_string(i));
   const struct {
     Status status;
     const char* reason;
@@ -369,9 +477,18 @@ TEST_F(KVClientTest, RefusesIllegalCallsWithoutAskingTheWorker) {
       {client_.Create("k", 1, {.existence = ExistenceOpt::NX}, buffer), "Create does not support NX"},
       {client_.Get(std::string(1025, 'k'), text), "1025 bytes"},
       {client_.Get(std::vector<std::string>(), texts), "The keys are empty"},
-      {client_.Get({"good", "b/d"}, texts), "0x2f at position 1"},
-      {client_.Del(std::vector<std::string>(10001, "k"), texts), "The objectKeys size exceed 10000."},
-      {client_.Exist({"good", ""}, exists), "The objectKey should not be empty."},
+      {client_.Get({"", "b/d"}, texts), "key '', number 1 of 2: The objectKey should not be empty."},
+      {client_.MSet({"a b", "k"}, {"v", ""}, texts), "key 'a b', number 1 of 2"},
+      {client_.Del(std::vector<std::string>(), texts), "The keys are empty"},
+      {client_.MCreate({"k", "k"}, {1, 1}, {}, buffers), "key k occurs twice"},
+      {client_.MCreate({"k"}, {1, 2}, {}, buffers), "1 keys, but 2 sizes"},
+      {client_.MSet(buffers), "The buffers are empty"},
+      {client_.MSetTx({"k"}, {"v"}), "The MSetTx only supports set not existence key now"},
+      {client_.MSetTx({"k", "k"}, {"v", "w"}, nx), "key k occurs twice"},
+      {client_.MSetTx(nine, std::vector<StringView>(9, "v"), nx), "The objectKeys size exceed 8."},
+      {client_.Read({{"k", 1, ~uint64_t{0}}}, views), "beyond 64 bits"},
+      {client_.Read({{"k", 1, 2}, {"k", 3, 4}}, views), "key k occurs twice"},
+      {client_.Exist({"good", "b\x01"}, exists), "key 'b\\x01', number 2 of 2: The objectKey has an illegal byte"},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(c.status.GetCode(), K_INVALID) << c.reason;

@@ -1,7 +1,9 @@
-// Set, and its two halves: cache memory to fill in place, and its publication.
+// Setting values: inside the message, or in cache memory that is filled first.
 #pragma once
 
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "client/claim.h"
 
@@ -13,13 +15,25 @@ struct Reservation {
   std::span<std::byte> bytes;
 };
 
-Result<Reservation> Reserve(const std::shared_ptr<Session>& session, uint64_t size,
-                            const Deadline& deadline);
-// After an error the reservation is still there.
-Status Publish(Reservation& reservation, const std::string& key, const proto::SetParam& param,
-               const Deadline& deadline);
-// By the way that suits the size.
-Status Put(const std::shared_ptr<Session>& session, const std::string& key,
-           std::span<const std::byte> value, const proto::SetParam& param, const Deadline& deadline);
+// One item a size, in order. An error: nothing was reserved at all.
+Result<std::vector<Result<Reservation>>> Reserve(const std::shared_ptr<Session>& session,
+                                                 const std::vector<uint64_t>& sizes,
+                                                 const Deadline& deadline);
+
+struct Value {
+  std::string_view key;
+  std::span<const std::byte> bytes;
+  // Where the bytes are, if they are in cache memory already; after success it is spent, after an
+  // error as before.
+  Reservation* filled = nullptr;
+};
+
+enum class Atomicity { kEach, kAllOrNone };
+
+// One outcome a value, in order. Each goes by the way that suits its size; any number of values of
+// any size, but kAllOrNone is one message. What is `filled` is of this session.
+std::vector<Status> Put(const std::shared_ptr<Session>& session, std::span<const Value> values,
+                        const proto::SetParam& param, Atomicity atomicity,
+                        const Deadline& deadline);
 
 }  // namespace datasystem::client

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -57,7 +58,8 @@ ScriptedWorker::ScriptedWorker(Options options) : options_(options), port_(optio
   segment_ = UniqueFd(::memfd_create("scripted_worker", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   CHECK(::ftruncate(segment_.get(), kSegmentBytes) == 0);
   CHECK(::fcntl(segment_.get(), F_ADD_SEALS, F_SEAL_SHRINK) == 0);
-  void* memory = ::mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment_.get(), 0);
+  void* memory =
+      ::mmap(nullptr, kSegmentBytes, PROT_READ | PROT_WRITE, MAP_SHARED, segment_.get(), 0);
   CHECK(memory != MAP_FAILED);
   memory_ = {static_cast<std::byte*>(memory), kSegmentBytes};
   Listen();
@@ -118,7 +120,8 @@ void ScriptedWorker::Accept(int listener, bool over_unix) {
     ++state_.connections_seen;
     state_.unix_connections_seen += over_unix ? 1 : 0;
     changed_.notify_all();
-    threads_.emplace_back([this, over_unix, fd = socket.release()] { Serve(UniqueFd(fd), over_unix); });
+    threads_.emplace_back(
+        [this, over_unix, fd = socket.release()] { Serve(UniqueFd(fd), over_unix); });
   }
 }
 
@@ -177,7 +180,7 @@ void ScriptedWorker::Greet(const ScriptedRequest& request) {
   const auto hello = proto::Hello::Decode(request.body);
   CHECK(hello.ok());
   const bool joins = hello->session_id != 0;
-  proto::HelloReply reply{.protocol = 1,
+  proto::HelloReply reply{.protocol = proto::kSessionProtocolMax,
                           .worker_version = "scripted",
                           .worker_incarnation = 77,
                           .session_id = joins ? hello->session_id : next_id_++,
@@ -187,21 +190,68 @@ void ScriptedWorker::Greet(const ScriptedRequest& request) {
   if (joins && hello->session_token != 4711) reply.status = Status(K_NOT_AUTHORIZED, "wrong token");
   std::vector<int> fds;
   if (hello->want_segments) {
-    reply.segments.push_back({.id = 3, .size_bytes = kSegmentBytes});
+    reply.segments.push_back({.id = kSegmentId, .size_bytes = kSegmentBytes});
     fds.push_back(segment_.get());
   }
   if (greeting_script_ != nullptr) greeting_script_(request.over_unix, reply, fds);
-  const std::string frame = Frame(SessionMessage::kHelloReply, request.request_id, reply.Encode(), "");
+  const std::string frame =
+      Frame(SessionMessage::kHelloReply, request.request_id, reply.Encode(), "");
   // Fails when the client has not waited for it.
   (void)shm::SendWithDescriptors(request.socket, std::as_bytes(std::span(frame)), fds);
 }
 
 proto::Location ScriptedWorker::Store(std::string_view bytes, uint64_t size) {
-  const proto::Location location{.segment = 3, .offset = memory_used_, .size = size};
+  const proto::Location location{.segment = kSegmentId, .offset = memory_used_, .size = size};
   CHECK(memory_used_ + size <= kSegmentBytes);
   memory_used_ += (size + 63) / 64 * 64;
   std::memcpy(memory_.data() + location.offset, bytes.data(), bytes.size());
   return location;
+}
+
+proto::Location ScriptedWorker::Place(std::string_view bytes) {
+  std::lock_guard lock(mutex_);
+  return Store(bytes, bytes.size());
+}
+
+void ScriptedWorker::AnswerCreate(const ScriptedRequest& request) {
+  proto::CreateReply reply;
+  for (const uint64_t size : proto::CreateRequest::Decode(request.body)->sizes) {
+    proto::CreateItem& item = reply.items.emplace_back();
+    item.buffer_id = next_id_++;
+    item.location = Store("", size);
+    buffers_[item.buffer_id] = item.location;
+    state_.unpublished.insert(item.buffer_id);
+  }
+  request.Answer(SessionMessage::kCreateReply, reply.Encode());
+}
+
+void ScriptedWorker::AnswerSet(const ScriptedRequest& request) {
+  const auto set = proto::SetRequest::Decode(request.body);
+  CHECK(set.ok());
+  const auto exists = [&](const proto::SetItem& item) {
+    return set->param.existence != 0 && values_.contains(item.key);
+  };
+  const bool none = set->all_or_nothing && std::ranges::any_of(set->items, exists);
+  proto::SetReply reply;
+  std::string_view payload = request.payload;
+  for (const proto::SetItem& item : set->items) {
+    const std::string_view value = payload.substr(0, item.buffer_id == 0 ? item.size : 0);
+    payload.remove_prefix(value.size());
+    if (none || exists(item)) {
+      reply.items.push_back(Status(K_OC_KEY_ALREADY_EXIST, "key " + item.key + " exists"));
+      continue;
+    }
+    reply.items.push_back(Status::OK());
+    if (item.buffer_id == 0) {
+      values_[item.key] = Store(value, item.size);
+    } else {
+      CHECK(state_.unpublished.erase(item.buffer_id) == 1);
+      values_[item.key] = buffers_[item.buffer_id];
+      values_[item.key].size = item.size;
+    }
+  }
+  CHECK(payload.empty());
+  request.Answer(SessionMessage::kSetReply, reply.Encode());
 }
 
 void ScriptedWorker::AnswerGet(const ScriptedRequest& request) {
@@ -209,20 +259,30 @@ void ScriptedWorker::AnswerGet(const ScriptedRequest& request) {
   CHECK(get.ok());
   proto::GetReply reply;
   std::string payload;
-  for (const std::string& key : get->keys) {
+  for (size_t i = 0; i < get->keys.size(); ++i) {
     proto::GetItem& item = reply.items.emplace_back();
-    const auto found = values_.find(key);
+    const auto found = values_.find(get->keys[i]);
     if (found == values_.end()) {
-      item.status = Status(K_NOT_FOUND, "no object " + key);
+      item.status = Status(K_NOT_FOUND, "no object " + get->keys[i]);
       continue;
     }
-    item.size = found->second.size;
+    proto::Location location = found->second;
+    if (!get->offsets.empty()) {
+      if (get->offsets[i] >= location.size) {
+        item.status = Status(K_OUT_OF_RANGE, "beyond the end");
+        continue;
+      }
+      location.offset += get->offsets[i];
+      location.size -= get->offsets[i];
+      if (get->sizes[i] != 0) location.size = std::min(location.size, get->sizes[i]);
+    }
+    item.size = location.size;
     if (request.over_unix && item.size >= options_.inline_threshold_bytes) {
       item.pin_id = next_id_++;
-      item.location = found->second;
+      item.location = location;
       state_.pins.insert(item.pin_id);
     } else {
-      payload.append(reinterpret_cast<const char*>(memory_.data()) + found->second.offset, item.size);
+      payload.append(reinterpret_cast<const char*>(memory_.data()) + location.offset, item.size);
     }
   }
   request.Answer(SessionMessage::kGetReply, reply.Encode(), payload);
@@ -230,30 +290,19 @@ void ScriptedWorker::AnswerGet(const ScriptedRequest& request) {
 
 void ScriptedWorker::Handle(const ScriptedRequest& request) {
   switch (request.type) {
-    case SessionMessage::kHello: return Greet(request);
+    case SessionMessage::kHello:
+      return Greet(request);
     case SessionMessage::kSet:
-      values_[proto::SetRequest::Decode(request.body)->key] =
-          Store(request.payload, request.payload.size());
-      return request.Answer(SessionMessage::kStatusReply, proto::StatusReply{}.Encode());
-    case SessionMessage::kCreate: {
-      proto::CreateReply reply{.buffer_id = next_id_++};
-      reply.location = Store("", proto::CreateRequest::Decode(request.body)->size);
-      buffers_[reply.buffer_id] = reply.location;
-      state_.unpublished.insert(reply.buffer_id);
-      return request.Answer(SessionMessage::kCreateReply, reply.Encode());
-    }
-    case SessionMessage::kPublish: {
-      const auto publish = proto::PublishRequest::Decode(request.body);
-      CHECK(state_.unpublished.erase(publish->buffer_id) == 1);
-      values_[publish->key] = buffers_[publish->buffer_id];
-      return request.Answer(SessionMessage::kStatusReply, proto::StatusReply{}.Encode());
-    }
+      return AnswerSet(request);
+    case SessionMessage::kCreate:
+      return AnswerCreate(request);
     case SessionMessage::kAbandon: {
       const auto abandon = proto::AbandonRequest::Decode(request.body);
       for (const uint64_t id : abandon->buffer_ids) CHECK(state_.unpublished.erase(id) == 1);
       return;
     }
-    case SessionMessage::kGet: return AnswerGet(request);
+    case SessionMessage::kGet:
+      return AnswerGet(request);
     case SessionMessage::kRelease: {
       const auto release = proto::ReleaseRequest::Decode(request.body);
       for (const uint64_t id : release->pin_ids) CHECK(state_.pins.erase(id) == 1);
@@ -276,12 +325,36 @@ void ScriptedWorker::Handle(const ScriptedRequest& request) {
       }
       return request.Answer(SessionMessage::kExistReply, reply.Encode());
     }
+    case SessionMessage::kExpire: {
+      const auto expire = proto::ExpireRequest::Decode(request.body);
+      proto::ExpireReply reply;
+      for (const std::string& key : expire->keys) {
+        reply.items.push_back(values_.contains(key) ? Status::OK()
+                                                    : Status(K_NOT_FOUND, "no object " + key));
+      }
+      return request.Answer(SessionMessage::kExpireReply, reply.Encode());
+    }
+    case SessionMessage::kSizes: {
+      const auto sizes = proto::SizesRequest::Decode(request.body);
+      proto::SizesReply reply;
+      for (const std::string& key : sizes->keys) {
+        proto::SizeItem& item = reply.items.emplace_back();
+        const auto found = values_.find(key);
+        if (found == values_.end()) {
+          item.status = Status(K_NOT_FOUND, "no object " + key);
+        } else {
+          item.size = found->second.size;
+        }
+      }
+      return request.Answer(SessionMessage::kSizesReply, reply.Encode());
+    }
     case SessionMessage::kHealth:
       return request.Answer(SessionMessage::kStatusReply, proto::StatusReply{}.Encode());
     case SessionMessage::kReport:
       return request.Answer(SessionMessage::kReportReply,
                             proto::ReportReply{.json = R"({"version":"scripted"})"}.Encode());
-    default: request.HangUp();
+    default:
+      request.HangUp();
   }
 }
 

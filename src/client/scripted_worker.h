@@ -1,7 +1,9 @@
-// For tests: the worker's end of the session protocol on real sockets, in threads of the test process.
+// For tests: the worker's end of the session protocol on real sockets, in threads of the test
+// process.
 //
-// It keeps values in a real memfd segment and answers as a worker does, and a script may answer otherwise:
-// so it takes the client through what a real worker never says. What it was asked is on record.
+// It keeps values in a real memfd segment and answers as a worker does, and a script may answer
+// otherwise: so it takes the client through what a real worker never says. What it was asked is on
+// record.
 #pragma once
 
 #include <atomic>
@@ -46,6 +48,7 @@ class ScriptedWorker {
  public:
   using Options = ScriptedWorkerOptions;
   static constexpr uint64_t kSegmentBytes = 64 << 20;
+  static constexpr uint32_t kSegmentId = 3;
 
   explicit ScriptedWorker(Options options = {});
   ~ScriptedWorker() { Stop(); }
@@ -59,8 +62,12 @@ class ScriptedWorker {
   using Script = std::function<bool(const ScriptedRequest&)>;
   void SetScript(Script script);
   // Changes what a greeting says (after it has been filled in) and which descriptors go with it.
-  using GreetingScript = std::function<void(bool over_unix, proto::HelloReply&, std::vector<int>& fds)>;
+  using GreetingScript =
+      std::function<void(bool over_unix, proto::HelloReply&, std::vector<int>& fds)>;
   void SetGreetingScript(GreetingScript script);
+
+  // Puts bytes where the clients of the Unix socket see them.
+  proto::Location Place(std::string_view bytes);
 
   // How many requests of a type came.
   size_t Count(proto::SessionMessage type);
@@ -84,6 +91,8 @@ class ScriptedWorker {
   // All below: under mutex_.
   void Handle(const ScriptedRequest& request);
   void AnswerGet(const ScriptedRequest& request);
+  void AnswerCreate(const ScriptedRequest& request);
+  void AnswerSet(const ScriptedRequest& request);
   proto::Location Store(std::string_view bytes, uint64_t size);
 
   const Options options_;

@@ -1,7 +1,5 @@
 #include "client/session.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "client/handshake.h"
@@ -29,19 +27,18 @@ Status SendIds(Connection& connection, SessionMessage type, const std::vector<ui
 
 }  // namespace
 
-Session::Session(const SocketAddress& worker, std::unique_ptr<Connection> first,
+Session::Session(const SocketAddress& worker, std::unique_ptr<Connection> lifeline,
                  const proto::HelloReply& greeting)
-    : process_id_(::getpid()),
+    : process_id_(ThisProcess()),
       worker_address_(worker),
       socket_path_(greeting.segments.empty() ? "" : greeting.unix_socket_path),
       id_(greeting.session_id),
       token_(greeting.session_token),
       inline_threshold_bytes_(greeting.inline_threshold_bytes),
-      first_(first.get()) {
-  idle_.push_back(std::move(first));
-}
+      lifeline_(std::move(lifeline)) {}
 
-Result<std::shared_ptr<Session>> Session::Open(const SocketAddress& worker, const Deadline& deadline) {
+Result<std::shared_ptr<Session>> Session::Open(const SocketAddress& worker,
+                                               const Deadline& deadline) {
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> tcp, Connection::ConnectTcp(worker, deadline));
   ASSIGN_OR_RETURN(proto::HelloReply greeting, ShakeHands(*tcp, {}, deadline));
   if (!greeting.unix_socket_path.empty()) {
@@ -77,15 +74,49 @@ Result<std::shared_ptr<Session>> Session::OpenShared(const SocketAddress& worker
 }
 
 Status Session::MapSegments(const proto::HelloReply& greeting, const std::vector<UniqueFd>& fds) {
+  using proto::SegmentKind;
+  std::optional<shm::MappedSegment> index, marks, control;
   for (size_t i = 0; i < fds.size(); ++i) {
     const proto::SegmentInfo& segment = greeting.segments[i];
-    auto memory = shm::MappedSegment::Map(fds[i], segment.size_bytes);
+    auto memory = segment.kind == SegmentKind::kIndex
+                      ? shm::MappedSegment::MapForReading(fds[i], segment.size_bytes)
+                      : shm::MappedSegment::Map(fds[i], segment.size_bytes);
     if (!memory.ok()) {
       return errors::Runtime("cannot map segment {} of worker {}: {}", segment.id, worker(),
                              memory.status().GetMsg());
     }
-    segments_.push_back({segment.id, std::move(*memory)});
+    if (segment.kind == SegmentKind::kData) {
+      segments_.push_back({segment.id, std::move(*memory)});
+      continue;
+    }
+    if (segment.kind != SegmentKind::kIndex && segment.kind != SegmentKind::kMarks &&
+        segment.kind != SegmentKind::kControl) {
+      return errors::Runtime(
+          "worker {} gave a segment of kind {}, which this client does not know: update it",
+          worker(), static_cast<uint32_t>(segment.kind));
+    }
+    auto& place = segment.kind == SegmentKind::kIndex   ? index
+                  : segment.kind == SegmentKind::kMarks ? marks
+                                                        : control;
+    if (place) {
+      return errors::Runtime("worker {} gave two segments of kind {}", worker(),
+                             static_cast<uint32_t>(segment.kind));
+    }
+    place.emplace(std::move(*memory));
   }
+  if (!index || !marks || !control) return Status::OK();
+  shm::IndexReader::Segments parts{.index = std::move(*index),
+                                   .marks = std::move(*marks),
+                                   .control = std::move(*control),
+                                   .data = {}};
+  for (const Segment& segment : segments_)
+    parts.data.emplace_back(segment.id, segment.memory.bytes());
+  auto reader = shm::IndexReader::Attach(std::move(parts));
+  if (!reader.ok()) {
+    return errors::Runtime("the index of worker {} cannot be read: {}", worker(),
+                           reader.status().GetMsg());
+  }
+  index_ = std::move(*reader);
   return Status::OK();
 }
 
@@ -156,30 +187,24 @@ void Session::Return(std::unique_ptr<Connection> connection) {
                                 due.buffer_ids.end());
     break;
   }
-  if (connection != nullptr) Retire(std::move(connection));
+  if (connection != nullptr) {
+    // A late answer may still come in, or the worker broke the protocol: of no use any more.
+    std::lock_guard lock(mutex_);
+    --open_;
+  }
   returned_.notify_one();
-}
-
-void Session::Retire(std::unique_ptr<Connection> connection) {
-  std::lock_guard lock(mutex_);
-  --open_;
-  if (connection.get() != first_) return;
-  // A late answer may still come in, which harms nobody. A worker that breaks the protocol must not go
-  // on to believe in the session.
-  if (!connection->timed_out()) connection->Shutdown();
-  retired_first_ = std::move(connection);
 }
 
 Status Session::SendGivenUp(Connection& connection, const Claims& claims) {
   const Deadline deadline(kGiveUpTimeout);
-  RETURN_IF_ERROR(SendIds<proto::ReleaseRequest>(connection, SessionMessage::kRelease, claims.pin_ids,
-                                                 deadline));
+  RETURN_IF_ERROR(SendIds<proto::ReleaseRequest>(connection, SessionMessage::kRelease,
+                                                 claims.pin_ids, deadline));
   return SendIds<proto::AbandonRequest>(connection, SessionMessage::kAbandon, claims.buffer_ids,
                                         deadline);
 }
 
 void Session::GiveUp(proto::SessionMessage kind, uint64_t id) {
-  if (::getpid() != process_id_) return;  // the parent's claim
+  if (!OfThisProcess()) return;  // the parent's claim
   std::unique_ptr<Connection> connection;
   {
     std::lock_guard lock(mutex_);
@@ -190,7 +215,8 @@ void Session::GiveUp(proto::SessionMessage kind, uint64_t id) {
   }
   if (connection != nullptr) return Return(std::move(connection));
   if (!Alive()) return;  // so is the claim
-  // Late answers have used up all connections: a new one is made, which tells the worker on its return.
+  // Late answers have used up all connections: a new one is made, which tells the worker on its
+  // return.
   (void)Acquire(Deadline(kGiveUpTimeout));
 }
 

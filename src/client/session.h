@@ -1,14 +1,20 @@
 // A client's session with its worker: connections that share pins and unpublished buffers, and the
 // worker's cache memory mapped into this process where both are on one node.
 //
-// It opens over TCP; when the worker names a Unix socket that can be reached, and the same worker answers
-// there, the session is made over that socket, and the TCP connection ends.
-// The worker ends the session, with its pins, when the first connection closes: it is therefore kept open
-// to the last, even when a late answer has made it useless for calls.
-// Ownership: shared by the client, calls under way and every claim (claim.h), so that memory that is
-//            still looked at stays pinned after the client is gone.
-// Threads:   any. Each call takes a connection of its own.
-// Fork:      in a child process nothing is sent and no lock taken; only descriptors are closed.
+// It opens over TCP; when the worker names a Unix socket that can be reached, and the same worker
+// answers there, the session is made over that socket, and the TCP connection ends.
+//
+// The worker ends the session, with its pins, when the first connection closes. No request goes
+// over it: a client that is killed loses its session at once, even in the middle of a long get on
+// another connection.
+//
+// Ownership: shared by the client, calls under way, and every claim and pin (claim.h), so that
+//            memory that is still looked at stays pinned after the client is gone.
+//
+// Threads: any. Each call takes a connection of its own.
+//
+// Fork: in a child process nothing is sent, no lock taken and no pin released; only descriptors are
+//       closed.
 #pragma once
 
 #include <sys/types.h>
@@ -20,16 +26,20 @@
 #include <vector>
 
 #include "client/connection.h"
+#include "client/lease_book.h"
+#include "client/process.h"
+#include "shm/index_reader.h"
 #include "shm/mapped_segment.h"
 
 namespace datasystem::client {
 
 class Session {
  public:
-  static constexpr size_t kConnectionsMax = 128;
+  static constexpr size_t kConnectionsMax = 128;  // for requests
 
   // Errors as Connection's and ShakeHands'.
-  static Result<std::shared_ptr<Session>> Open(const SocketAddress& worker, const Deadline& deadline);
+  static Result<std::shared_ptr<Session>> Open(const SocketAddress& worker,
+                                               const Deadline& deadline);
   ~Session() = default;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -54,9 +64,14 @@ class Session {
   // An idle one, or a new one, or waits for one. Errors as Open.
   Result<Lease> Acquire(const Deadline& deadline);
 
-  // False once the worker has ended the session.
-  bool Alive() const { return !first_->ClosedByWorker(); }
-  const std::string& worker() const { return first_->worker(); }
+  // False once the worker has ended the session. A system call.
+  bool Alive() const { return !lifeline_->ClosedByWorker(); }
+  const std::string& worker() const { return lifeline_->worker(); }
+  bool OfThisProcess() const { return ThisProcess() == process_id_; }
+
+  // Null: the worker has given none.
+  shm::IndexReader* index() const { return index_.get(); }
+  LeaseBook& leases() { return leases_; }
 
   bool has_shared_memory() const { return !segments_.empty(); }
   // Whether a value of this size travels inside messages.
@@ -66,8 +81,8 @@ class Session {
   // The bytes of a place that the worker named. kOutOfRange if there is no such place.
   Result<std::span<std::byte>> Resolve(const proto::Location& location) const;
 
-  // Tells the worker that a pin is released (kRelease) or a buffer abandoned (kAbandon). Never fails:
-  // it is sent at once when a connection is idle, else by the next call that ends.
+  // Tells the worker that a pin is released (kRelease) or a buffer abandoned (kAbandon). Never
+  // fails: it is sent at once when a connection is idle, else by the next call that ends.
   void GiveUp(proto::SessionMessage kind, uint64_t id);
 
  private:
@@ -81,7 +96,7 @@ class Session {
     bool empty() const { return pin_ids.empty() && buffer_ids.empty(); }
   };
 
-  Session(const SocketAddress& worker, std::unique_ptr<Connection> first,
+  Session(const SocketAddress& worker, std::unique_ptr<Connection> lifeline,
           const proto::HelloReply& greeting);
   // Over the Unix socket that the greeting `tcp` told of. Null: it is another worker's.
   static Result<std::shared_ptr<Session>> OpenShared(const SocketAddress& worker,
@@ -92,7 +107,6 @@ class Session {
   Result<std::unique_ptr<Connection>> Join(const Deadline& deadline) const;
   std::unique_ptr<Connection> TakeIdle();
   void Return(std::unique_ptr<Connection> connection);
-  void Retire(std::unique_ptr<Connection> connection);
   static Status SendGivenUp(Connection& connection, const Claims& claims);
 
   const pid_t process_id_;
@@ -101,23 +115,24 @@ class Session {
   const uint64_t id_;
   const uint64_t token_;
   const uint64_t inline_threshold_bytes_;
-  std::vector<Segment> segments_;
+  const std::unique_ptr<Connection> lifeline_;
+  std::vector<Segment> segments_;  // of values
+  std::unique_ptr<shm::IndexReader> index_;
+  LeaseBook leases_;
 
-  // Owned by whoever has it: idle_, a lease or retired_first_; never destroyed before the session.
-  Connection* const first_;
   std::mutex mutex_;
   std::condition_variable returned_;
   // All below: under mutex_.
-  std::unique_ptr<Connection> retired_first_;
   std::vector<std::unique_ptr<Connection>> idle_;
-  size_t open_ = 1;  // idle and leased
+  size_t open_ = 0;  // idle and leased
   Claims given_up_;  // not yet told to the worker
 };
 
-// One request and its answer over a connection of the session; an answer with an error is that error.
+// One request and its answer over a connection of the session; an answer with an error is that
+// error.
 template <typename Reply>
 Result<Reply> Call(Session& session, proto::SessionMessage request, std::string_view body,
-                   std::span<const std::byte> payload, proto::SessionMessage answer,
+                   Connection::Payload payload, proto::SessionMessage answer,
                    const Deadline& deadline) {
   ASSIGN_OR_RETURN(const Session::Lease connection, session.Acquire(deadline));
   RETURN_IF_ERROR(connection->Send(request, body, payload, deadline));

@@ -43,12 +43,16 @@ std::vector<std::string> BrokenRules(const FlagValues& values) {
       broken.push_back(fmt::format("--shared_memory_populate needs --arena_per_tenant=1, not {}",
                                    values.Get(kArenaPerTenant)));
     }
-    if (ValueOf<bool>(values, FlagId::enable_fallocate)) {
+    if (values.Get(kEnableFallocate)) {
       broken.push_back("--shared_memory_populate needs --enable_fallocate=false");
     }
   }
   if (values.Get(kEnableHugeTlb) && values.Get(kEnableThp)) {
     broken.push_back("--enable_huge_tlb and --enable_thp exclude each other: choose one");
+  }
+  if (values.Get(kEvictionLowWatermarkRatio) >= values.Get(kEvictionHighWatermarkRatio)) {
+    broken.push_back(fmt::format("--eviction_low_watermark_ratio={} must be below --eviction_high_watermark_ratio={}",
+                                 values.Get(kEvictionLowWatermarkRatio), values.Get(kEvictionHighWatermarkRatio)));
   }
   // Checked again here because "~" has been replaced by a folder of any length.
   const Rule& path_rule = RowOf(kUnixDomainSocketDir.id).rule;

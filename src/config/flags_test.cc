@@ -136,6 +136,9 @@ TEST(Flags, RulesBetweenFlagsHold) {
   EXPECT_THAT(ErrorOf({"--shared_memory_populate"}), HasSubstr("--enable_fallocate=false"));
   EXPECT_TRUE(Parse({"--shared_memory_populate", "--enable_fallocate=false"}).ok());
   EXPECT_THAT(ErrorOf({"--enable_huge_tlb", "--enable_thp"}), HasSubstr("exclude each other"));
+  EXPECT_THAT(ErrorOf({"--eviction_high_watermark_ratio=0.8"}),
+              HasSubstr("--eviction_low_watermark_ratio=0.8 must be below --eviction_high_watermark_ratio=0.8"));
+  EXPECT_TRUE(Parse({"--eviction_high_watermark_ratio=1", "--eviction_low_watermark_ratio=0"}).ok());
   EXPECT_THAT(ErrorOf({"--unix_domain_socket_dir=/" + std::string(80, 'd')}),
               HasSubstr("at most 80 characters"));
 }

@@ -4,7 +4,15 @@
 
 #include <algorithm>
 
+#include "base/concurrently.h"
+
 namespace datasystem::directory {
+namespace {
+
+// Holders that are told at the same time to drop their copies of one key.
+constexpr size_t kDropWindow = 64;
+
+}  // namespace
 
 // While it lives, the key is being changed by its owner only.
 class Directory::Change {
@@ -45,10 +53,9 @@ bool Directory::Answers(std::string_view key) const {
   });
 }
 
-Directory::Entry* Directory::FindLive(std::string_view key) {
-  const auto found = entries_.find(key);
-  if (found == entries_.end() || found->second.expires_at <= clock_.Now()) return nullptr;
-  return &found->second;
+Directory::Id Directory::FindLive(std::string_view key) const {
+  const Id entry = entries_.Find(key);
+  return entry != 0 && entries_.ExpiryOf(entry) > clock_.Now() ? entry : 0;
 }
 
 void Directory::Notify(const std::string& key) {
@@ -117,21 +124,14 @@ bool Directory::BeginEpoch(const cluster::View& view, cluster::SharedRing ring, 
   if (!was_member && !alone) history_.push_back(std::make_shared<cluster::HashRing>());
   history_.push_back(std::move(ring));
 
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const auto next = std::next(entry);
-    if (!Owns(entry->first)) {
-      Remove(entry);
+  entries_.ForEach([&](Id entry) {
+    if (!Owns(entries_.KeyOf(entry))) {
+      entries_.Erase(entry);
     } else if (!lost_nobody) {
-      const std::vector<HolderId> holders = entry->second.holders;
-      for (const HolderId holder : holders) {
-        if (!IsMember(holder) && !LoseHolder(entry->first, entry->second, holder)) {
-          Remove(entry);
-          break;
-        }
-      }
+      LoseThoseWhoLeft(entry);
     }
-    entry = next;
-  }
+  });
+  if (!lost_nobody) entries_.ForgetHoldersBut([this](HolderId holder) { return IsMember(holder); });
   NotifyAll();
 
   // When nobody left, our ranges only shrank, and what remains is known. When we are alone, nobody else
@@ -145,7 +145,7 @@ bool Directory::BeginEpoch(const cluster::View& view, cluster::SharedRing ring, 
 
 void Directory::Reset() {
   epoch_ = 0;  // what is under way was granted in an epoch that has ended
-  entries_.clear();
+  entries_.Clear();
   history_.clear();
   members_.clear();
   NotifyAll();
@@ -163,26 +163,28 @@ std::vector<StaleCopy> Directory::Report(uint64_t epoch, HolderId holder,
       continue;
     }
     next_version_ = std::max(next_version_, copy.version);
-    Entry& entry = entries_[copy.key];
-    if (copy.version < entry.version) {
-      stale.push_back({holder, copy.key, copy.version});
+    Id entry = entries_.Find(copy.key);
+    if (entry == 0) {
+      entry = entries_.Insert(copy.key, copy.version, copy.expires_at, holder);
+      // What cannot be noted must not stay.
+      if (entry == 0) stale.push_back({holder, copy.key, copy.version});
+      if (entry != 0) entries_.SetHasPrimary(entry, copy.primary);
       continue;
     }
-    if (copy.version > entry.version) {
-      for (const HolderId older : entry.holders) {
-        if (older != holder) stale.push_back({older, copy.key, entry.version});
+    const uint64_t version = entries_.VersionOf(entry);
+    if (copy.version < version) {
+      stale.push_back({holder, copy.key, copy.version});
+    } else if (copy.version > version) {
+      for (const HolderId older : entries_.HoldersOf(entry)) {
+        if (older != holder) stale.push_back({older, copy.key, version});
       }
-      entry.version = copy.version;
-      entry.expires_at = copy.expires_at;
-      entry.has_primary = false;
-      entry.holders.clear();
-    }
-    entry.has_primary |= copy.primary;
-    const auto known = std::find(entry.holders.begin(), entry.holders.end(), holder);
-    if (known == entry.holders.end()) {
-      entry.holders.insert(copy.primary ? entry.holders.begin() : entry.holders.end(), holder);
+      entry = Assign(entry, copy.version, copy.expires_at, holder);
+      entries_.SetHasPrimary(entry, copy.primary);
     } else if (copy.primary) {
-      std::rotate(entry.holders.begin(), known, known + 1);
+      entries_.MakeOwner(entry, holder);
+      entries_.SetHasPrimary(entry, true);
+    } else {
+      entries_.AddHolder(entry, holder);
     }
   }
   return stale;
@@ -192,21 +194,21 @@ void Directory::Settle(uint64_t epoch) {
   if (epoch != epoch_ || history_.empty()) return;
   history_.erase(history_.begin(), history_.end() - 1);
   // A replica whose primary went with its node becomes the primary: nothing else keeps it from eviction.
-  for (auto& [key, entry] : entries_) {
-    if (!std::exchange(entry.has_primary, true)) {
-      holders_.Promote(entry.holders.front(), key, entry.version);
-    }
-  }
+  entries_.ForEach([&](Id entry) {
+    if (!entries_.HasPrimary(entry)) Promote(entry);
+  });
   NotifyAll();
 }
 
 asio::awaitable<Status> Directory::DropCopies(std::string key, uint64_t version,
                                               std::vector<HolderId> holders, TimePoint deadline) {
-  for (const HolderId holder : holders) {
-    Status dropped = co_await holders_.Invalidate(holder, key, version, deadline);
-    if (dropped.IsError()) co_return dropped;
-  }
-  co_return Status::OK();
+  Status first_error;
+  const auto drop = [&](size_t i) -> asio::awaitable<void> {
+    Status dropped = co_await holders_.Invalidate(holders[i], key, version, deadline);
+    if (dropped.IsError() && first_error.IsOk()) first_error = dropped;
+  };
+  if (!holders.empty()) co_await ForEachConcurrently(context_, holders.size(), kDropWindow, drop);
+  co_return first_error;
 }
 
 asio::awaitable<Result<uint64_t>> Directory::Update(UpdateRequest request) {
@@ -217,14 +219,14 @@ asio::awaitable<Result<uint64_t>> Directory::Update(UpdateRequest request) {
   const Change change(*this, request.key);
 
   std::vector<HolderId> others;
-  if (const auto found = entries_.find(request.key); found != entries_.end()) {
-    const Entry& entry = found->second;
-    const bool exists = entry.expires_at > clock_.Now() && entry.version != request.discarded;
+  if (const Id entry = entries_.Find(request.key); entry != 0) {
+    const bool exists =
+        entries_.ExpiryOf(entry) > clock_.Now() && entries_.VersionOf(entry) != request.discarded;
     if (request.only_if_absent && exists) {
       co_return errors::AlreadyExists("key {} exists already", request.key);
     }
     // Also of an expired entry: by their own clocks, holders may read it a little longer.
-    others = entry.holders;
+    others = entries_.HoldersOf(entry);
     std::erase(others, request.holder);
   }
   const uint64_t version = ++next_version_;
@@ -234,11 +236,17 @@ asio::awaitable<Result<uint64_t>> Directory::Update(UpdateRequest request) {
     if (dropped.IsError()) co_return dropped;
     if (epoch != epoch_) co_return errors::TryAgain("the ring changed during the update");
   }
-  Entry& entry = entries_[request.key];
-  entry.version = version;
-  entry.expires_at = request.expires_at;
-  entry.has_primary = true;
-  entry.holders.assign(1, request.holder);
+  Id entry = entries_.Find(request.key);
+  if (entry == 0) {
+    entry = entries_.Insert(request.key, version, request.expires_at, request.holder);
+    if (entry == 0) {
+      co_return errors::OutOfMemory("the directory shard has no room for key {} beside its {} entries",
+                                    request.key, entries_.size());
+    }
+  } else {
+    entry = Assign(entry, version, request.expires_at, request.holder);
+  }
+  entries_.SetHasPrimary(entry, true);
   co_return version;
 }
 
@@ -248,15 +256,49 @@ asio::awaitable<Result<bool>> Directory::Delete(std::string key, TimePoint deadl
   const uint64_t epoch = epoch_;
   const Change change(*this, key);
 
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) co_return false;
-  const bool live = found->second.expires_at > clock_.Now();
-  std::vector<HolderId> holders = found->second.holders;
+  const Id entry = entries_.Find(key);
+  if (entry == 0) co_return false;
+  const bool live = entries_.ExpiryOf(entry) > clock_.Now();
+  std::vector<HolderId> holders = entries_.HoldersOf(entry);
   Status dropped = co_await DropCopies(key, ++next_version_, std::move(holders), deadline);
   if (dropped.IsError()) co_return dropped;
   if (epoch != epoch_) co_return errors::TryAgain("the ring changed during the delete");
-  entries_.erase(key);
+  // Nobody but this change touched it in this epoch, but another entry's coming may have moved it.
+  if (const Id now = entries_.Find(key); now != 0) entries_.Erase(now);
   co_return live;
+}
+
+// Replicas go first, so that at any moment all copies live equally long, whatever fails in between. The entry
+// lives as long as the longer of both times until it is known which holds: an entry that ends before its copies
+// would let the key be created anew beside them; one that ends after them is put right by the next reader.
+asio::awaitable<Status> Directory::Expire(std::string key, TimePoint expires_at, TimePoint deadline) {
+  Status ready = co_await Ready(key, deadline);
+  if (ready.IsError()) co_return ready;
+  const uint64_t epoch = epoch_;
+  const Change change(*this, key);
+
+  Id entry = FindLive(key);
+  if (entry == 0) co_return errors::NotFound("no object {}", key);
+  const uint64_t version = entries_.VersionOf(entry);
+  const HolderId owner = entries_.OwnerOf(entry);
+  std::vector<HolderId> replicas = entries_.HoldersOf(entry);
+  replicas.erase(replicas.begin());
+  entries_.SetExpiry(entry, std::max(entries_.ExpiryOf(entry), expires_at));
+
+  Status done = co_await DropCopies(key, version, std::move(replicas), deadline);
+  if (done.IsError()) co_return done;
+  if (epoch != epoch_) co_return errors::TryAgain("the ring changed before the expiry was set");
+  done = co_await holders_.SetExpiry(owner, key, version, expires_at, deadline);
+  if (epoch != epoch_) co_return errors::TryAgain("the ring changed while the expiry was set");
+  if (done.IsError() && done.GetCode() != K_NOT_FOUND) co_return done;
+
+  entry = entries_.Find(key);  // it is there: nobody but this change touched it in this epoch
+  if (done.IsError()) {
+    entries_.Erase(entry);
+    co_return errors::NotFound("no object {}", key);
+  }
+  entries_.SetHasPrimary(Assign(entry, version, expires_at, owner), true);
+  co_return Status::OK();
 }
 
 asio::awaitable<Result<Found>> Directory::Lookup(LookupRequest request) {
@@ -264,12 +306,9 @@ asio::awaitable<Result<Found>> Directory::Lookup(LookupRequest request) {
     Status ready = co_await Ready(request.key, request.deadline);
     if (ready.IsError()) co_return ready;
     if (!IsMember(request.reader)) co_return errors::TryAgain("the reader has left the cluster");
-    if (Entry* entry = FindLive(request.key)) {
-      const Found found{entry->holders.front(), entry->version};
-      if (request.keep_copy && std::find(entry->holders.begin(), entry->holders.end(),
-                                         request.reader) == entry->holders.end()) {
-        entry->holders.push_back(request.reader);
-      }
+    if (const Id entry = FindLive(request.key); entry != 0) {
+      const Found found{entries_.OwnerOf(entry), entries_.VersionOf(entry)};
+      if (request.keep_copy) entries_.AddHolder(entry, request.reader);
       co_return found;
     }
     if (clock_.Now() >= request.wait_until) co_return errors::NotFound("no object {}", request.key);
@@ -280,30 +319,62 @@ asio::awaitable<Result<Found>> Directory::Lookup(LookupRequest request) {
 asio::awaitable<Result<bool>> Directory::Exists(std::string key, TimePoint deadline) {
   Status ready = co_await Ready(key, deadline);
   if (ready.IsError()) co_return ready;
-  co_return FindLive(key) != nullptr;
+  co_return FindLive(key) != 0;
 }
 
-void Directory::Remove(Entries::iterator entry) { entries_.erase(entry); }
+Directory::Id Directory::Assign(Id entry, uint64_t version, TimePoint expires_at, HolderId holder) {
+  entries_.SetVersion(entry, version);
+  entries_.SetOnlyHolder(entry, holder);
+  return entries_.SetExpiry(entry, expires_at);
+}
 
-bool Directory::LoseHolder(const std::string& key, Entry& entry, HolderId holder) {
-  const bool was_owner = !entry.holders.empty() && entry.holders.front() == holder;
-  std::erase(entry.holders, holder);
-  if (entry.holders.empty()) return false;
-  if (was_owner) {
-    entry.has_primary = settled();
+void Directory::Promote(Id entry) {
+  entries_.SetHasPrimary(entry, true);
+  holders_.Promote(entries_.OwnerOf(entry), std::string(entries_.KeyOf(entry)), entries_.VersionOf(entry));
+}
+
+void Directory::LoseHolder(Id entry, HolderId holder) {
+  const bool was_owner = entries_.OwnerOf(entry) == holder;
+  if (!entries_.RemoveHolder(entry, holder)) {
+    entries_.Erase(entry);
+  } else if (was_owner) {
+    entries_.SetHasPrimary(entry, false);
     // Else Settle() does it: until then the members may be in another epoch.
-    if (entry.has_primary) holders_.Promote(entry.holders.front(), key, entry.version);
+    if (settled()) Promote(entry);
   }
-  return true;
+}
+
+void Directory::LoseThoseWhoLeft(Id entry) {
+  if (!entries_.IsShared(entry)) {  // nearly all, and there may be millions
+    if (!IsMember(entries_.OwnerOf(entry))) entries_.Erase(entry);
+    return;
+  }
+  std::vector<HolderId> left = entries_.HoldersOf(entry);
+  const size_t all = left.size();
+  std::erase_if(left, [this](HolderId holder) { return IsMember(holder); });
+  if (left.size() == all) {
+    entries_.Erase(entry);
+    return;
+  }
+  for (const HolderId holder : left) LoseHolder(entry, holder);
+}
+
+// Readers who wait for the version may be listed already: none of them becomes its owner.
+asio::awaitable<Status> Directory::Withdraw(std::string key, uint64_t version, TimePoint deadline) {
+  Status ready = co_await Ready(key, deadline);
+  if (ready.IsError()) co_return ready;
+  const Id entry = entries_.Find(key);
+  if (entry != 0 && entries_.VersionOf(entry) == version) entries_.Erase(entry);
+  co_return Status::OK();
 }
 
 void Directory::Dropped(std::string_view key, uint64_t version, HolderId holder) {
-  const auto found = entries_.find(key);
-  if (found == entries_.end() || found->second.version != version) return;
+  const Id entry = entries_.Find(key);
+  if (entry == 0 || entries_.VersionOf(entry) != version) return;
   const auto activity = activities_.find(std::string(key));
   // A change under way decides about the entry itself.
   if (activity != activities_.end() && activity->second->changing) return;
-  if (!LoseHolder(found->first, found->second, holder)) Remove(found);
+  LoseHolder(entry, holder);
 }
 
 }  // namespace datasystem::directory

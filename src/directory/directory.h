@@ -18,16 +18,13 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/result.h"
 #include "base/wait_list.h"
 #include "cluster/hash_ring.h"
 #include "cluster/view.h"
+#include "directory/entry_table.h"
 
 namespace datasystem::directory {
-
-// A worker that holds copies, named by the incarnation it registered with.
-using HolderId = uint64_t;
 
 // How the shard reaches holders. Its own worker is a holder like any other.
 class HolderLink {
@@ -36,6 +33,11 @@ class HolderLink {
   // OK once the holder has no copy up to `version` that anyone could still get.
   virtual asio::awaitable<Status> Invalidate(HolderId holder, std::string key, uint64_t version,
                                              TimePoint deadline) = 0;
+  // OK once the holder's copy of just this version is the primary one and lives until `expires_at`.
+  // K_NOT_FOUND if the holder has not got it, and will not get it any more; K_TRY_AGAIN if that is not known
+  // yet, or the ring changed. After any other error it may have been done.
+  virtual asio::awaitable<Status> SetExpiry(HolderId holder, std::string key, uint64_t version,
+                                            TimePoint expires_at, TimePoint deadline) = 0;
   // The holder's replica is the primary copy from now on. Fire and forget.
   virtual void Promote(HolderId holder, std::string key, uint64_t version) = 0;
 };
@@ -43,7 +45,6 @@ class HolderLink {
 struct UpdateRequest {
   std::string key;
   HolderId holder = 0;  // who has the new value
-  uint64_t size = 0;
   bool only_if_absent = false;
   // A version that was granted to this very set before, and never published because the ring changed: it
   // does not make the key exist.
@@ -102,25 +103,26 @@ class Directory {
 
   // The version of the new value. K_OC_KEY_ALREADY_EXIST if only_if_absent and the key exists;
   // K_TRY_AGAIN if the ring changed meanwhile or the key belongs to another shard;
-  // K_RPC_DEADLINE_EXCEEDED if a holder did not drop its copy in time.
+  // K_RPC_DEADLINE_EXCEEDED if a holder did not drop its copy in time; K_OUT_OF_MEMORY if the shard is full.
   asio::awaitable<Result<uint64_t>> Update(UpdateRequest request);
   // True if the key existed.
   asio::awaitable<Result<bool>> Delete(std::string key, TimePoint deadline);
+  // The key lives until `expires_at` instead. When this returns, no copy lives by the old time: replicas are
+  // dropped, and fetched anew with the new one. The version stays. K_NOT_FOUND if the key does not exist. After
+  // another error both times are possible.
+  asio::awaitable<Status> Expire(std::string key, TimePoint expires_at, TimePoint deadline);
   // K_NOT_FOUND if the key does not exist (by wait_until).
   asio::awaitable<Result<Found>> Lookup(LookupRequest request);
   asio::awaitable<Result<bool>> Exists(std::string key, TimePoint deadline);
   // A holder dropped its copy of this version by itself.
   void Dropped(std::string_view key, uint64_t version, HolderId holder);
 
+  // This version was granted, and nobody has it or is going to. An error if that could not be noted.
+  asio::awaitable<Status> Withdraw(std::string key, uint64_t version, TimePoint deadline);
+
   size_t entries() const { return entries_.size(); }
 
  private:
-  struct Entry {
-    uint64_t version = 0;
-    TimePoint expires_at = TimePoint::max();
-    bool has_primary = false;       // the first holder knows that its copy must stay
-    std::vector<HolderId> holders;  // the first is the owner, who has the primary copy
-  };
   // Present while a key is being changed or somebody waits for it.
   struct Activity {
     explicit Activity(asio::io_context& context) : changed(context) {}
@@ -128,22 +130,27 @@ class Directory {
     WaitList changed;
   };
   class Change;
-  using Entries = std::unordered_map<std::string, Entry, KeyHash, std::equal_to<>>;
+  using Id = EntryTable::Id;
 
   // Whether the key is ours and everybody has reported its copies.
   bool Answers(std::string_view key) const;
   bool Owns(std::string_view key) const;
   bool IsMember(HolderId holder) const;
-  Entry* FindLive(std::string_view key);
+  Id FindLive(std::string_view key) const;
   asio::awaitable<bool> WaitForChange(std::string key, TimePoint deadline);
   // Waits until the key is answerable and nobody else is changing it.
   asio::awaitable<Status> Ready(std::string key, TimePoint deadline);
+  // All at once. Returns when all have answered: the first error, if there was one.
   asio::awaitable<Status> DropCopies(std::string key, uint64_t version, std::vector<HolderId> holders,
                                      TimePoint deadline);
   void Notify(const std::string& key);
   void NotifyAll();
-  void Remove(Entries::iterator entry);
-  bool LoseHolder(const std::string& key, Entry& entry, HolderId holder);
+  // Returns the entry's new id.
+  Id Assign(Id entry, uint64_t version, TimePoint expires_at, HolderId holder);
+  void Promote(Id entry);
+  // The entry goes with its last holder.
+  void LoseHolder(Id entry, HolderId holder);
+  void LoseThoseWhoLeft(Id entry);
 
   asio::io_context& context_;
   const Clock& clock_;
@@ -156,7 +163,7 @@ class Directory {
   // The rings since everything was settled, newest last: a key is answerable if all of them give it to us.
   // An empty one in front stands for the time before this worker was a member.
   std::vector<cluster::SharedRing> history_;
-  Entries entries_;
+  EntryTable entries_;
   std::unordered_map<std::string, std::shared_ptr<Activity>> activities_;
 };
 

@@ -28,19 +28,38 @@ class ScriptedHolders final : public HolderLink {
                                      TimePoint deadline) override {
     invalidated.emplace_back(holder, key, version);
     while (hold_back && std::chrono::steady_clock::now() < deadline) co_await answered_.Wait(deadline);
-    co_return result;
+    const auto own = results.find(holder);
+    co_return own == results.end() ? result : own->second;
+  }
+  asio::awaitable<Status> SetExpiry(HolderId holder, std::string key, uint64_t version, TimePoint expires_at,
+                                    TimePoint deadline) override {
+    expiries.push_back({holder, key, version, expires_at});
+    while (hold_back_expiry && std::chrono::steady_clock::now() < deadline) co_await answered_.Wait(deadline);
+    co_return expiry_result;
   }
   void Promote(HolderId holder, std::string key, uint64_t) override { promoted.emplace_back(holder, key); }
 
   void Answer() {
     hold_back = false;
+    hold_back_expiry = false;
     answered_.NotifyAll();
   }
 
   std::vector<std::tuple<HolderId, std::string, uint64_t>> invalidated;
   std::vector<std::pair<HolderId, std::string>> promoted;
+  struct Expiry {
+    HolderId holder;
+    std::string key;
+    uint64_t version;
+    TimePoint expires_at;
+    bool operator==(const Expiry&) const = default;
+  };
+  std::vector<Expiry> expiries;
   bool hold_back = false;
+  bool hold_back_expiry = false;
   Status result;
+  std::map<HolderId, Status> results;  // instead, for these
+  Status expiry_result;
 
  private:
   WaitList answered_;
@@ -107,6 +126,9 @@ class DirectoryTest : public testing::Test {
     return Start(directory_.Lookup(request));
   }
   Found Lookup(std::string key, HolderId reader) { return (**StartLookup(key, reader)).value(); }
+  Pending<Status> StartExpire(std::string key, TimePoint expires_at) {
+    return Start(directory_.Expire(std::move(key), expires_at, Deadline()));
+  }
   bool Missing(std::string key, HolderId reader = kThird) {
     return (**StartLookup(key, reader)).status().GetCode() == K_NOT_FOUND;
   }
@@ -190,6 +212,80 @@ TEST_F(DirectoryTest, AFailedInvalidationFailsTheUpdateAndLeavesTheEntry) {
   EXPECT_EQ(Lookup("k", kThird).version, version);
 }
 
+TEST_F(DirectoryTest, AllHoldersAreToldAtOnceAndTheFirstErrorIsReportedOnceAllHaveAnswered) {
+  Update("k", kSelf);
+  Lookup("k", kOther);
+  Lookup("k", kThird);
+  holders_.hold_back = true;
+  holders_.results[kOther] = errors::DeadlineExceeded("no answer");
+  const auto removal = Start(directory_.Delete("k", Deadline()));
+  EXPECT_EQ(holders_.invalidated.size(), 3U) << "none waits for another";
+  EXPECT_FALSE(*removal);
+  holders_.Answer();
+  context_.poll();
+  ASSERT_TRUE(*removal);
+  EXPECT_EQ((*removal)->status().GetCode(), K_RPC_DEADLINE_EXCEEDED);
+}
+
+TEST_F(DirectoryTest, ExpireDropsTheReplicasThenTellsTheOwnerAndKeepsTheVersion) {
+  const uint64_t version = Update("k", kOther);
+  Lookup("k", kThird);
+  const TimePoint until = Deadline();
+  EXPECT_TRUE((**StartExpire("k", until)).IsOk());
+  ASSERT_EQ(holders_.invalidated.size(), 1U);
+  EXPECT_EQ(holders_.invalidated[0], std::tuple(kThird, std::string("k"), version));
+  EXPECT_THAT(holders_.expiries, ElementsAre(ScriptedHolders::Expiry{kOther, "k", version, until}));
+  EXPECT_EQ(Lookup("k", kSelf).version, version);
+}
+
+TEST_F(DirectoryTest, NobodyIsSentToACopyWhileItsExpiryChanges) {
+  Update("k", kOther);
+  holders_.hold_back_expiry = true;
+  const auto expire = StartExpire("k", Deadline());
+  const auto lookup = StartLookup("k", kThird);
+  EXPECT_FALSE(*expire || *lookup);
+  holders_.Answer();
+  context_.poll();
+  EXPECT_TRUE(*expire && *lookup);
+}
+
+TEST_F(DirectoryTest, ExpireCanShortenALifeAndMakeItEndless) {
+  Update("k", kOther);
+  EXPECT_TRUE((**StartExpire("k", TimePoint::max())).IsOk());
+  EXPECT_FALSE(Missing("k"));
+  EXPECT_TRUE((**StartExpire("k", std::chrono::steady_clock::now())).IsOk());
+  EXPECT_TRUE(Missing("k"));
+  EXPECT_EQ((**StartExpire("k", TimePoint::max())).GetCode(), K_NOT_FOUND) << "nothing rises again";
+}
+
+TEST_F(DirectoryTest, ExpireOfAnAbsentKeySaysSo) {
+  EXPECT_EQ((**StartExpire("k", Deadline())).GetCode(), K_NOT_FOUND);
+  EXPECT_EQ(directory_.entries(), 0U);
+}
+
+TEST_F(DirectoryTest, ExpireOfAKeyWhoseOwnerHasEvictedItForgetsTheKey) {
+  Update("k", kOther);
+  holders_.expiry_result = errors::NotFound("evicted");
+  EXPECT_EQ((**StartExpire("k", Deadline())).GetCode(), K_NOT_FOUND);
+  EXPECT_EQ(directory_.entries(), 0U);
+}
+
+TEST_F(DirectoryTest, AfterAFailedExpireTheEntryLivesAsLongAsItsCopiesMay) {
+  Update("k", kOther);
+  holders_.expiry_result = errors::DeadlineExceeded("no answer");
+  EXPECT_EQ((**StartExpire("k", std::chrono::steady_clock::now())).GetCode(), K_RPC_DEADLINE_EXCEEDED);
+  EXPECT_FALSE(Missing("k")) << "the owner may still have it";
+  EXPECT_EQ((**StartUpdate("k", kSelf, true)).status().GetCode(), K_OC_KEY_ALREADY_EXIST);
+}
+
+TEST_F(DirectoryTest, AReplicaThatDoesNotGoFailsTheExpireBeforeTheOwnerIsTold) {
+  Update("k", kOther);
+  Lookup("k", kThird);
+  holders_.result = errors::DeadlineExceeded("no answer");
+  EXPECT_EQ((**StartExpire("k", Deadline())).GetCode(), K_RPC_DEADLINE_EXCEEDED);
+  EXPECT_THAT(holders_.expiries, IsEmpty());
+}
+
 TEST_F(DirectoryTest, ALookupCanWaitForAKeyThatDoesNotExistYet) {
   const auto lookup = StartLookup("k", kThird, Deadline());
   EXPECT_FALSE(*lookup);
@@ -209,6 +305,30 @@ TEST_F(DirectoryTest, ForgetsCopiesThatTheirHoldersDropped) {
   EXPECT_THAT(holders_.promoted, ElementsAre(std::pair(kOther, std::string("k"))));
   directory_.Dropped("k", version, kOther);
   directory_.Dropped("k", version, kThird);
+  EXPECT_TRUE(Missing("k"));
+}
+
+TEST_F(DirectoryTest, AWithdrawnVersionIsForgottenWithTheReadersThatWaitForIt) {
+  const uint64_t version = Update("k", kSelf);
+  Lookup("k", kOther);
+  EXPECT_TRUE((**Start(directory_.Withdraw("k", version - 1, Deadline()))).IsOk());
+  EXPECT_FALSE(Missing("k")) << "another version's notice changes nothing";
+  EXPECT_TRUE((**Start(directory_.Withdraw("k", version, Deadline()))).IsOk());
+  EXPECT_TRUE(Missing("k"));
+  EXPECT_THAT(holders_.promoted, IsEmpty());
+}
+
+TEST_F(DirectoryTest, AWithdrawalWaitsForTheChangeThatIsUnderWay) {
+  const uint64_t version = Update("k", kSelf);
+  holders_.hold_back = true;
+  holders_.result = errors::DeadlineExceeded("no answer");
+  const auto update = StartUpdate("k", kOther);
+  const auto withdrawal = Start(directory_.Withdraw("k", version, Deadline()));
+  EXPECT_FALSE(*withdrawal);
+  holders_.Answer();
+  context_.poll();
+  EXPECT_TRUE(*update && (*update)->status().IsError());
+  EXPECT_TRUE(*withdrawal && (*withdrawal)->IsOk());
   EXPECT_TRUE(Missing("k"));
 }
 
@@ -362,6 +482,18 @@ TEST_F(RingChangeTest, AnUpdateThatTheRingOvertookMustBeRepeated) {
   context_.poll();
   ASSERT_TRUE(*update);
   EXPECT_EQ((*update)->status().GetCode(), K_TRY_AGAIN);
+}
+
+TEST_F(RingChangeTest, AnExpireThatTheRingOvertookMustBeRepeated) {
+  const std::string mine = KeyOf(kSelf);
+  Update(mine, kOther);
+  holders_.hold_back_expiry = true;
+  const auto expire = StartExpire(mine, Deadline());
+  Begin(directory_, 11, {kSelf, kOther}, kSelf);
+  holders_.Answer();
+  context_.poll();
+  ASSERT_TRUE(*expire);
+  EXPECT_EQ((*expire)->GetCode(), K_TRY_AGAIN);
 }
 
 TEST_F(RingChangeTest, ASuccessorsVersionsAreAboveItsPredecessors) {

@@ -43,6 +43,7 @@ PeerEntry DecodeEntry(pbf_reader reader) {
       case Number(3): entry.size = reader.get_uint64(); break;
       case Number(4): entry.primary = reader.get_uint64() != 0; break;
       case Number(5): entry.ttl_remaining_ms = reader.get_uint64(); break;
+      case Number(6): entry.withdrawn = reader.get_uint64() != 0; break;
       default: reader.skip();
     }
   }
@@ -59,6 +60,7 @@ std::string PeerGet::Encode() const {
   writer.add_uint32(3, wait_ms);
   writer.add_bool(4, keep_copy);
   writer.add_uint32(5, timeout_ms);
+  writer.add_bool(6, size_only);
   return out;
 }
 
@@ -70,6 +72,7 @@ Result<PeerGet> PeerGet::Decode(std::string_view body) {
       case Number(3): out.wait_ms = reader.get_uint32(); return true;
       case Number(4): out.keep_copy = reader.get_uint64() != 0; return true;
       case Number(5): out.timeout_ms = reader.get_uint32(); return true;
+      case Number(6): out.size_only = reader.get_uint64() != 0; return true;
       default: return false;
     }
   });
@@ -83,6 +86,7 @@ std::string PeerFetch::Encode() const {
   writer.add_uint64(3, version);
   writer.add_uint32(4, timeout_ms);
   writer.add_bool(5, keep_copy);
+  writer.add_bool(6, size_only);
   return out;
 }
 
@@ -94,6 +98,7 @@ Result<PeerFetch> PeerFetch::Decode(std::string_view body) {
       case Number(3): out.version = reader.get_uint64(); return true;
       case Number(4): out.timeout_ms = reader.get_uint32(); return true;
       case Number(5): out.keep_copy = reader.get_uint64() != 0; return true;
+      case Number(6): out.size_only = reader.get_uint64() != 0; return true;
       default: return false;
     }
   });
@@ -107,6 +112,7 @@ std::string PeerGetAnswer::Encode() const {
   writer.add_bool(3, listed);
   writer.add_bool(4, yours);
   writer.add_bool(5, evictable);
+  writer.add_uint64(6, size);
   return out;
 }
 
@@ -119,6 +125,7 @@ Result<PeerGetAnswer> PeerGetAnswer::Decode(std::string_view body) {
       case Number(3): out.listed = reader.get_uint64() != 0; return true;
       case Number(4): out.yours = reader.get_uint64() != 0; return true;
       case Number(5): out.evictable = reader.get_uint64() != 0; return true;
+      case Number(6): out.size = reader.get_uint64(); return true;
       default: return false;
     }
   });
@@ -129,7 +136,6 @@ std::string PeerUpdate::Encode() const {
   pbf_writer writer(out);
   writer.add_uint64(1, epoch);
   writer.add_string(2, key);
-  writer.add_uint64(3, size);
   writer.add_bool(4, only_if_absent);
   writer.add_uint64(5, ttl_ms);
   writer.add_uint32(6, timeout_ms);
@@ -142,7 +148,6 @@ Result<PeerUpdate> PeerUpdate::Decode(std::string_view body) {
     switch (reader.tag_and_type()) {
       case Number(1): out.epoch = reader.get_uint64(); return true;
       case Bytes(2): out.key = reader.get_string(); return true;
-      case Number(3): out.size = reader.get_uint64(); return true;
       case Number(4): out.only_if_absent = reader.get_uint64() != 0; return true;
       case Number(5): out.ttl_ms = reader.get_uint64(); return true;
       case Number(6): out.timeout_ms = reader.get_uint32(); return true;
@@ -183,6 +188,50 @@ Result<PeerVersionedKey> PeerVersionedKey::Decode(std::string_view body) {
       case Number(1): out.epoch = reader.get_uint64(); return true;
       case Bytes(2): out.key = reader.get_string(); return true;
       case Number(3): out.version = reader.get_uint64(); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerExpire::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  writer.add_uint64(1, epoch);
+  writer.add_string(2, key);
+  writer.add_uint64(3, ttl_ms);
+  writer.add_uint32(4, timeout_ms);
+  return out;
+}
+
+Result<PeerExpire> PeerExpire::Decode(std::string_view body) {
+  return DecodeFields<PeerExpire>(body, "peer expire", [](pbf_reader& reader, PeerExpire& out) {
+    switch (reader.tag_and_type()) {
+      case Number(1): out.epoch = reader.get_uint64(); return true;
+      case Bytes(2): out.key = reader.get_string(); return true;
+      case Number(3): out.ttl_ms = reader.get_uint64(); return true;
+      case Number(4): out.timeout_ms = reader.get_uint32(); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerSetExpiry::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  writer.add_uint64(1, epoch);
+  writer.add_string(2, key);
+  writer.add_uint64(3, version);
+  writer.add_uint64(4, ttl_ms);
+  return out;
+}
+
+Result<PeerSetExpiry> PeerSetExpiry::Decode(std::string_view body) {
+  return DecodeFields<PeerSetExpiry>(body, "peer set expiry", [](pbf_reader& reader, PeerSetExpiry& out) {
+    switch (reader.tag_and_type()) {
+      case Number(1): out.epoch = reader.get_uint64(); return true;
+      case Bytes(2): out.key = reader.get_string(); return true;
+      case Number(3): out.version = reader.get_uint64(); return true;
+      case Number(4): out.ttl_ms = reader.get_uint64(); return true;
       default: return false;
     }
   });
@@ -273,6 +322,7 @@ std::string PeerEntries::Encode() const {
     nested.add_uint64(3, entry.size);
     nested.add_bool(4, entry.primary);
     nested.add_uint64(5, entry.ttl_remaining_ms);
+    nested.add_bool(6, entry.withdrawn);
   }
   return out;
 }

@@ -12,8 +12,8 @@
 namespace datasystem::proto {
 
 // Two workers can talk when their ranges overlap; registered with the membership.
-constexpr uint32_t kPeerProtocolMin = 1;
-constexpr uint32_t kPeerProtocolMax = 1;
+constexpr uint32_t kPeerProtocolMin = 2;
+constexpr uint32_t kPeerProtocolMax = 2;
 
 enum class PeerMessage : uint16_t {
   kGet = 1,
@@ -26,6 +26,8 @@ enum class PeerMessage : uint16_t {
   kDropped = 8,
   kCollect = 9,
   kEntries = 10,
+  kExpire = 11,
+  kSetExpiry = 12,
 };
 
 // In PeerGet etc. the prefix keeps them apart from the messages of session_messages.h.
@@ -35,6 +37,7 @@ struct PeerGet {
   uint32_t wait_ms = 0;
   bool keep_copy = false;
   uint32_t timeout_ms = 0;
+  bool size_only = false;
 
   std::string Encode() const;
   static Result<PeerGet> Decode(std::string_view body);
@@ -46,6 +49,7 @@ struct PeerFetch {
   uint64_t version = 0;
   uint32_t timeout_ms = 0;
   bool keep_copy = false;
+  bool size_only = false;
 
   std::string Encode() const;
   static Result<PeerFetch> Decode(std::string_view body);
@@ -57,6 +61,7 @@ struct PeerGetAnswer {
   bool listed = false;
   bool yours = false;
   bool evictable = false;
+  uint64_t size = 0;
 
   std::string Encode() const;
   static Result<PeerGetAnswer> Decode(std::string_view body);
@@ -65,7 +70,6 @@ struct PeerGetAnswer {
 struct PeerUpdate {
   uint64_t epoch = 0;
   std::string key;
-  uint64_t size = 0;
   bool only_if_absent = false;
   uint64_t ttl_ms = 0;
   uint32_t timeout_ms = 0;
@@ -90,6 +94,26 @@ struct PeerVersionedKey {
 
   std::string Encode() const;
   static Result<PeerVersionedKey> Decode(std::string_view body);
+};
+
+struct PeerExpire {
+  uint64_t epoch = 0;
+  std::string key;
+  uint64_t ttl_ms = 0;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<PeerExpire> Decode(std::string_view body);
+};
+
+struct PeerSetExpiry {
+  uint64_t epoch = 0;
+  std::string key;
+  uint64_t version = 0;
+  uint64_t ttl_ms = 0;
+
+  std::string Encode() const;
+  static Result<PeerSetExpiry> Decode(std::string_view body);
 };
 
 struct PeerDelete {
@@ -130,6 +154,7 @@ struct PeerEntry {
   uint64_t size = 0;
   bool primary = false;
   uint64_t ttl_remaining_ms = 0;  // 0 = lives until deleted
+  bool withdrawn = false;
 };
 
 // Body of kDropped and of kEntries.

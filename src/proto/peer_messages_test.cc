@@ -24,6 +24,7 @@ void Fill(pb::GetRequest& out, Rng& rng) {
   out.set_wait_ms(Number32(rng));
   out.set_keep_copy(rng() % 2);
   out.set_timeout_ms(Number32(rng));
+  out.set_size_only(rng() % 2);
 }
 void Fill(pb::FetchRequest& out, Rng& rng) {
   out.set_epoch(Number(rng));
@@ -31,6 +32,7 @@ void Fill(pb::FetchRequest& out, Rng& rng) {
   out.set_version(Number(rng));
   out.set_timeout_ms(Number32(rng));
   out.set_keep_copy(rng() % 2);
+  out.set_size_only(rng() % 2);
 }
 void Fill(pb::GetAnswer& out, Rng& rng) {
   out.set_version(Number(rng));
@@ -38,11 +40,11 @@ void Fill(pb::GetAnswer& out, Rng& rng) {
   out.set_listed(rng() % 2);
   out.set_yours(rng() % 2);
   out.set_evictable(rng() % 2);
+  out.set_size(Number(rng));
 }
 void Fill(pb::UpdateRequest& out, Rng& rng) {
   out.set_epoch(Number(rng));
   out.set_key(Key(rng));
-  out.set_size(Number(rng));
   out.set_only_if_absent(rng() % 2);
   out.set_ttl_ms(Number(rng));
   out.set_timeout_ms(Number32(rng));
@@ -58,6 +60,18 @@ void Fill(pb::PromoteRequest& out, Rng& rng) {
   out.set_epoch(Number(rng));
   out.set_key(Key(rng));
   out.set_version(Number(rng));
+}
+void Fill(pb::ExpireRequest& out, Rng& rng) {
+  out.set_epoch(Number(rng));
+  out.set_key(Key(rng));
+  out.set_ttl_ms(Number(rng));
+  out.set_timeout_ms(Number32(rng));
+}
+void Fill(pb::SetExpiryRequest& out, Rng& rng) {
+  out.set_epoch(Number(rng));
+  out.set_key(Key(rng));
+  out.set_version(Number(rng));
+  out.set_ttl_ms(Number(rng));
 }
 void Fill(pb::DeleteRequest& out, Rng& rng) {
   out.set_epoch(Number(rng));
@@ -83,6 +97,7 @@ void FillEntries(Entries& out, Rng& rng) {
     entry.set_size(Number(rng));
     entry.set_primary(rng() % 2);
     entry.set_ttl_remaining_ms(Number(rng));
+    entry.set_withdrawn(rng() % 2);
   }
 }
 void Fill(pb::DroppedNotice& out, Rng& rng) { FillEntries(out, rng); }
@@ -95,7 +110,8 @@ using All = testing::Types<
     std::pair<PeerGet, pb::GetRequest>, std::pair<PeerFetch, pb::FetchRequest>,
     std::pair<PeerGetAnswer, pb::GetAnswer>, std::pair<PeerUpdate, pb::UpdateRequest>,
     std::pair<PeerUpdateAnswer, pb::UpdateAnswer>, std::pair<PeerVersionedKey, pb::InvalidateRequest>,
-    std::pair<PeerVersionedKey, pb::PromoteRequest>, std::pair<PeerDelete, pb::DeleteRequest>,
+    std::pair<PeerVersionedKey, pb::PromoteRequest>, std::pair<PeerExpire, pb::ExpireRequest>,
+    std::pair<PeerSetExpiry, pb::SetExpiryRequest>, std::pair<PeerDelete, pb::DeleteRequest>,
     std::pair<PeerDeleteAnswer, pb::DeleteAnswer>, std::pair<PeerExist, pb::ExistRequest>,
     std::pair<PeerExistAnswer, pb::ExistAnswer>, std::pair<PeerEntries, pb::DroppedNotice>,
     std::pair<PeerEntries, pb::EntriesRequest>, std::pair<PeerCollect, pb::CollectRequest>>;

@@ -200,9 +200,60 @@ void Read(pbf_reader& reader, SegmentInfo& out) {
     switch (inner.tag()) {
       case 1: Read(inner, out.id); break;
       case 2: Read(inner, out.size_bytes); break;
+      case 3: {
+        uint32_t kind = 0;
+        Read(inner, kind);
+        out.kind = static_cast<SegmentKind>(kind);
+        break;
+      }
       default: inner.skip();
     }
   });
+}
+
+void Read(pbf_reader& reader, CreateItem& out) {
+  WireStatus status;
+  ReadMessage(reader, [&](pbf_reader& inner) {
+    if (status.ReadField(inner)) return;
+    switch (inner.tag()) {
+      case 3: Read(inner, out.buffer_id); break;
+      case 4: Read(inner, out.location); break;
+      default: inner.skip();
+    }
+  });
+  out.status = std::move(status).ToStatus();
+}
+
+void Read(pbf_reader& reader, SetItem& out) {
+  ReadMessage(reader, [&out](pbf_reader& inner) {
+    switch (inner.tag()) {
+      case 1: Read(inner, out.key); break;
+      case 2: Read(inner, out.size); break;
+      case 3: Read(inner, out.buffer_id); break;
+      default: inner.skip();
+    }
+  });
+}
+
+void Read(pbf_reader& reader, Lease& out) {
+  ReadMessage(reader, [&out](pbf_reader& inner) {
+    switch (inner.tag()) {
+      case 1: Read(inner, out.slot); break;
+      case 2: Read(inner, out.buffer_id); break;
+      case 3: Read(inner, out.location); break;
+      default: inner.skip();
+    }
+  });
+}
+
+void Read(pbf_reader& reader, SizeItem& out) {
+  WireStatus status;
+  ReadMessage(reader, [&](pbf_reader& inner) {
+    if (status.ReadField(inner)) return;
+    if (inner.tag() == 3) return Read(inner, out.size);
+    inner.skip();
+  });
+  out.status = std::move(status).ToStatus();
 }
 
 void Read(pbf_reader& reader, GetItem& out) {
@@ -227,7 +278,7 @@ void Read(pbf_reader& reader, Status& out) {
   out = std::move(status).ToStatus();
 }
 
-// Delete and Exist requests have the same fields.
+// Delete, Exist and Sizes requests have the same fields.
 template <typename Message>
 std::string EncodeKeys(const Message& message) {
   std::string out;
@@ -245,6 +296,33 @@ Result<Message> DecodeKeys(std::string_view body, const char* name) {
       case 2: Read(reader, out.timeout_ms); break;
       default: reader.skip();
     }
+  });
+}
+
+// Delete, Expire and Set replies are a status, and one for each item.
+template <typename Message>
+std::string EncodeStatuses(const Message& message) {
+  std::string out;
+  pbf_writer writer(out);
+  Write(writer, message.status);
+  for (const Status& item : message.items) {
+    WriteItem(writer, 3, [&item](pbf_writer& inner) { Write(inner, item); });
+  }
+  return out;
+}
+
+template <typename Message>
+void ReadStatusItem(pbf_reader& reader, Message& out) {
+  Status item;
+  Read(reader, item);
+  Append(out.items, std::move(item));
+}
+
+template <typename Message>
+Result<Message> DecodeStatuses(std::string_view body, const char* name) {
+  return DecodeReply<Message>(body, name, [](pbf_reader& reader, Message& out) {
+    if (reader.tag() == 3) return ReadStatusItem(reader, out);
+    reader.skip();
   });
 }
 
@@ -314,6 +392,7 @@ std::string HelloReply::Encode() const {
     WriteItem(writer, 10, [&segment](pbf_writer& inner) {
       Write(inner, 1, segment.id);
       Write(inner, 2, segment.size_bytes);
+      Write(inner, 3, static_cast<uint32_t>(segment.kind));
     });
   }
   return out;
@@ -352,36 +431,16 @@ Result<StatusReply> StatusReply::Decode(std::string_view body) {
                                   [](pbf_reader& reader, StatusReply&) { reader.skip(); });
 }
 
-std::string SetRequest::Encode() const {
-  std::string out;
-  pbf_writer writer(out);
-  Write(writer, 1, key);
-  Write(writer, 2, param);
-  Write(writer, 3, timeout_ms);
-  return out;
-}
-
-Result<SetRequest> SetRequest::Decode(std::string_view body) {
-  return DecodeFields<SetRequest>(body, "set", [](pbf_reader& reader, SetRequest& out) {
-    switch (reader.tag()) {
-      case 1: Read(reader, out.key); break;
-      case 2: Read(reader, out.param); break;
-      case 3: Read(reader, out.timeout_ms); break;
-      default: reader.skip();
-    }
-  });
-}
-
 std::string CreateRequest::Encode() const {
   std::string out;
   pbf_writer writer(out);
-  Write(writer, 1, size);
+  Write(writer, 1, sizes);
   return out;
 }
 
 Result<CreateRequest> CreateRequest::Decode(std::string_view body) {
   return DecodeFields<CreateRequest>(body, "create", [](pbf_reader& reader, CreateRequest& out) {
-    if (reader.tag() == 1) return Read(reader, out.size);
+    if (reader.tag() == 1) return ReadRepeatedNumber(reader, out.sizes);
     reader.skip();
   });
 }
@@ -390,38 +449,77 @@ std::string CreateReply::Encode() const {
   std::string out;
   pbf_writer writer(out);
   Write(writer, status);
-  Write(writer, 3, buffer_id);
-  Write(writer, 4, location);
+  for (const CreateItem& item : items) {
+    WriteItem(writer, 3, [&item](pbf_writer& inner) {
+      Write(inner, item.status);
+      Write(inner, 3, item.buffer_id);
+      Write(inner, 4, item.location);
+    });
+  }
   return out;
 }
 
 Result<CreateReply> CreateReply::Decode(std::string_view body) {
   return DecodeReply<CreateReply>(body, "create reply", [](pbf_reader& reader, CreateReply& out) {
+    if (reader.tag() != 3) return reader.skip();
+    CreateItem item;
+    Read(reader, item);
+    Append(out.items, std::move(item));
+  });
+}
+
+std::string SetRequest::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  for (const SetItem& item : items) {
+    WriteItem(writer, 1, [&item](pbf_writer& inner) {
+      Write(inner, 1, item.key);
+      Write(inner, 2, item.size);
+      Write(inner, 3, item.buffer_id);
+    });
+  }
+  Write(writer, 2, param);
+  Write(writer, 3, timeout_ms);
+  Write(writer, 4, all_or_nothing);
+  Write(writer, 5, lease_size);
+  return out;
+}
+
+Result<SetRequest> SetRequest::Decode(std::string_view body) {
+  return DecodeFields<SetRequest>(body, "set", [](pbf_reader& reader, SetRequest& out) {
     switch (reader.tag()) {
-      case 3: Read(reader, out.buffer_id); break;
-      case 4: Read(reader, out.location); break;
+      case 1: {
+        SetItem item;
+        Read(reader, item);
+        Append(out.items, std::move(item));
+        break;
+      }
+      case 2: Read(reader, out.param); break;
+      case 3: Read(reader, out.timeout_ms); break;
+      case 4: Read(reader, out.all_or_nothing); break;
+      case 5: Read(reader, out.lease_size); break;
       default: reader.skip();
     }
   });
 }
 
-std::string PublishRequest::Encode() const {
-  std::string out;
+std::string SetReply::Encode() const {
+  std::string out = EncodeStatuses(*this);
+  if (lease.buffer_id == 0) return out;
   pbf_writer writer(out);
-  Write(writer, 1, buffer_id);
-  Write(writer, 2, key);
-  Write(writer, 3, param);
-  Write(writer, 4, timeout_ms);
+  WriteItem(writer, 4, [this](pbf_writer& inner) {
+    Write(inner, 1, lease.slot);
+    Write(inner, 2, lease.buffer_id);
+    Write(inner, 3, lease.location);
+  });
   return out;
 }
 
-Result<PublishRequest> PublishRequest::Decode(std::string_view body) {
-  return DecodeFields<PublishRequest>(body, "publish", [](pbf_reader& reader, PublishRequest& out) {
+Result<SetReply> SetReply::Decode(std::string_view body) {
+  return DecodeReply<SetReply>(body, "set reply", [](pbf_reader& reader, SetReply& out) {
     switch (reader.tag()) {
-      case 1: Read(reader, out.buffer_id); break;
-      case 2: Read(reader, out.key); break;
-      case 3: Read(reader, out.param); break;
-      case 4: Read(reader, out.timeout_ms); break;
+      case 3: ReadStatusItem(reader, out); break;
+      case 4: Read(reader, out.lease); break;
       default: reader.skip();
     }
   });
@@ -439,18 +537,28 @@ std::string GetRequest::Encode() const {
   Write(writer, 1, keys);
   Write(writer, 2, timeout_ms);
   Write(writer, 3, sub_timeout_ms);
+  Write(writer, 4, offsets);
+  Write(writer, 5, sizes);
   return out;
 }
 
 Result<GetRequest> GetRequest::Decode(std::string_view body) {
-  return DecodeFields<GetRequest>(body, "get", [](pbf_reader& reader, GetRequest& out) {
+  auto request = DecodeFields<GetRequest>(body, "get", [](pbf_reader& reader, GetRequest& out) {
     switch (reader.tag()) {
       case 1: ReadRepeated(reader, out.keys); break;
       case 2: Read(reader, out.timeout_ms); break;
       case 3: Read(reader, out.sub_timeout_ms); break;
+      case 4: ReadRepeatedNumber(reader, out.offsets); break;
+      case 5: ReadRepeatedNumber(reader, out.sizes); break;
       default: reader.skip();
     }
   });
+  if (request.ok() && (request->offsets.size() != request->sizes.size() ||
+                       (!request->sizes.empty() && request->sizes.size() != request->keys.size()))) {
+    return errors::Invalid("malformed get message of {} bytes: {} offsets and {} sizes for {} keys", body.size(),
+                           request->offsets.size(), request->sizes.size(), request->keys.size());
+  }
+  return request;
 }
 
 std::string GetReply::Encode() const {
@@ -489,23 +597,10 @@ Result<DeleteRequest> DeleteRequest::Decode(std::string_view body) {
   return DecodeKeys<DeleteRequest>(body, "delete");
 }
 
-std::string DeleteReply::Encode() const {
-  std::string out;
-  pbf_writer writer(out);
-  Write(writer, status);
-  for (const Status& item : items) {
-    WriteItem(writer, 3, [&item](pbf_writer& inner) { Write(inner, item); });
-  }
-  return out;
-}
+std::string DeleteReply::Encode() const { return EncodeStatuses(*this); }
 
 Result<DeleteReply> DeleteReply::Decode(std::string_view body) {
-  return DecodeReply<DeleteReply>(body, "delete reply", [](pbf_reader& reader, DeleteReply& out) {
-    if (reader.tag() != 3) return reader.skip();
-    Status item;
-    Read(reader, item);
-    Append(out.items, std::move(item));
-  });
+  return DecodeStatuses<DeleteReply>(body, "delete reply");
 }
 
 std::string ExistRequest::Encode() const { return EncodeKeys(*this); }
@@ -526,6 +621,60 @@ Result<ExistReply> ExistReply::Decode(std::string_view body) {
   return DecodeReply<ExistReply>(body, "exist reply", [](pbf_reader& reader, ExistReply& out) {
     if (reader.tag() != 3) return reader.skip();
     ReadRepeatedNumber(reader, out.exists);
+  });
+}
+
+std::string ExpireRequest::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  Write(writer, 1, keys);
+  Write(writer, 2, ttl_second);
+  Write(writer, 3, timeout_ms);
+  return out;
+}
+
+Result<ExpireRequest> ExpireRequest::Decode(std::string_view body) {
+  return DecodeFields<ExpireRequest>(body, "expire", [](pbf_reader& reader, ExpireRequest& out) {
+    switch (reader.tag()) {
+      case 1: ReadRepeated(reader, out.keys); break;
+      case 2: Read(reader, out.ttl_second); break;
+      case 3: Read(reader, out.timeout_ms); break;
+      default: reader.skip();
+    }
+  });
+}
+
+std::string ExpireReply::Encode() const { return EncodeStatuses(*this); }
+
+Result<ExpireReply> ExpireReply::Decode(std::string_view body) {
+  return DecodeStatuses<ExpireReply>(body, "expire reply");
+}
+
+std::string SizesRequest::Encode() const { return EncodeKeys(*this); }
+
+Result<SizesRequest> SizesRequest::Decode(std::string_view body) {
+  return DecodeKeys<SizesRequest>(body, "sizes");
+}
+
+std::string SizesReply::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  Write(writer, status);
+  for (const SizeItem& item : items) {
+    WriteItem(writer, 3, [&item](pbf_writer& inner) {
+      Write(inner, item.status);
+      Write(inner, 3, item.size);
+    });
+  }
+  return out;
+}
+
+Result<SizesReply> SizesReply::Decode(std::string_view body) {
+  return DecodeReply<SizesReply>(body, "sizes reply", [](pbf_reader& reader, SizesReply& out) {
+    if (reader.tag() != 3) return reader.skip();
+    SizeItem item;
+    Read(reader, item);
+    Append(out.items, std::move(item));
   });
 }
 

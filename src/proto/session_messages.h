@@ -11,17 +11,17 @@
 
 namespace datasystem::proto {
 
-constexpr uint32_t kSessionProtocolMin = 1;
-constexpr uint32_t kSessionProtocolMax = 1;
+constexpr uint32_t kSessionProtocolMin = 2;
+constexpr uint32_t kSessionProtocolMax = 2;
 
 enum class SessionMessage : uint16_t {
   kHello = 1,
   kHelloReply = 2,
   kStatusReply = 3,
-  kSet = 10,      // -> kStatusReply
+  kSet = 10,      // -> kSetReply
   kCreate = 11,   // -> kCreateReply
   kCreateReply = 12,
-  kPublish = 13,  // -> kStatusReply
+  kSetReply = 13,
   kAbandon = 14,  // no answer
   kGet = 20,      // -> kGetReply
   kGetReply = 21,
@@ -30,6 +30,10 @@ enum class SessionMessage : uint16_t {
   kDeleteReply = 31,
   kExist = 32,    // -> kExistReply
   kExistReply = 33,
+  kExpire = 34,   // -> kExpireReply
+  kExpireReply = 35,
+  kSizes = 36,    // -> kSizesReply
+  kSizesReply = 37,
   kHealth = 40,   // -> kStatusReply; empty body
   kReport = 41,   // -> kReportReply; empty body
   kReportReply = 42,
@@ -49,9 +53,12 @@ struct Hello {
   static Result<Hello> Decode(std::string_view body);
 };
 
+enum class SegmentKind : uint32_t { kData = 0, kIndex = 1, kMarks = 2, kControl = 3 };
+
 struct SegmentInfo {
   uint32_t id = 0;
   uint64_t size_bytes = 0;
+  SegmentKind kind = SegmentKind::kData;  // one that we do not know is refused
 };
 
 struct HelloReply {
@@ -89,39 +96,57 @@ struct StatusReply {
   static Result<StatusReply> Decode(std::string_view body);
 };
 
-struct SetRequest {
-  std::string key;
-  SetParam param;
-  uint32_t timeout_ms = 0;
-
-  std::string Encode() const;
-  static Result<SetRequest> Decode(std::string_view body);
-};
-
 struct CreateRequest {
-  uint64_t size = 0;
+  std::vector<uint64_t> sizes;
 
   std::string Encode() const;
   static Result<CreateRequest> Decode(std::string_view body);
 };
 
-struct CreateReply {
+struct CreateItem {
   Status status;
   uint64_t buffer_id = 0;
   Location location;
+};
+
+struct CreateReply {
+  Status status;
+  std::vector<CreateItem> items;
 
   std::string Encode() const;
   static Result<CreateReply> Decode(std::string_view body);
 };
 
-struct PublishRequest {
-  uint64_t buffer_id = 0;
+struct SetItem {
   std::string key;
+  uint64_t size = 0;
+  uint64_t buffer_id = 0;  // 0: the value is in the payload
+};
+
+struct SetRequest {
+  std::vector<SetItem> items;
   SetParam param;
   uint32_t timeout_ms = 0;
+  bool all_or_nothing = false;
+  uint64_t lease_size = 0;
 
   std::string Encode() const;
-  static Result<PublishRequest> Decode(std::string_view body);
+  static Result<SetRequest> Decode(std::string_view body);
+};
+
+struct Lease {
+  uint32_t slot = 0;
+  uint64_t buffer_id = 0;  // 0: none
+  Location location;
+};
+
+struct SetReply {
+  Status status;
+  std::vector<Status> items;
+  Lease lease;
+
+  std::string Encode() const;
+  static Result<SetReply> Decode(std::string_view body);
 };
 
 struct AbandonRequest {
@@ -135,6 +160,9 @@ struct GetRequest {
   std::vector<std::string> keys;
   uint32_t timeout_ms = 0;
   uint32_t sub_timeout_ms = 0;
+  // Slices: one of each per key, or none (Decode refuses anything else).
+  std::vector<uint64_t> offsets;
+  std::vector<uint64_t> sizes;
 
   std::string Encode() const;
   static Result<GetRequest> Decode(std::string_view body);
@@ -192,6 +220,44 @@ struct ExistReply {
 
   std::string Encode() const;
   static Result<ExistReply> Decode(std::string_view body);
+};
+
+struct ExpireRequest {
+  std::vector<std::string> keys;
+  uint32_t ttl_second = 0;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<ExpireRequest> Decode(std::string_view body);
+};
+
+struct ExpireReply {
+  Status status;
+  std::vector<Status> items;
+
+  std::string Encode() const;
+  static Result<ExpireReply> Decode(std::string_view body);
+};
+
+struct SizesRequest {
+  std::vector<std::string> keys;
+  uint32_t timeout_ms = 0;
+
+  std::string Encode() const;
+  static Result<SizesRequest> Decode(std::string_view body);
+};
+
+struct SizeItem {
+  Status status;
+  uint64_t size = 0;
+};
+
+struct SizesReply {
+  Status status;
+  std::vector<SizeItem> items;
+
+  std::string Encode() const;
+  static Result<SizesReply> Decode(std::string_view body);
 };
 
 struct ReportReply {

@@ -6,15 +6,22 @@
 
 #include <atomic>
 
+#include "base/check.h"
+#include "base/log.h"
+#include "shm/backing.h"
+#include "shm/backing_thread.h"
 #include "shm/page_ranges.h"
-#include "shm/populator.h"
 #include "shm/segment.h"
 #include "shm/slab_arena.h"
+#include "shm/slab_pages.h"
 
 namespace datasystem::shm {
 namespace {
 
 constexpr uint32_t kSegmentId = 0;
+constexpr uint64_t kBackingStepBytes = 4 << 20;  // see docs/decisions/0010.md
+constexpr uint64_t kMib = 1 << 20;
+constexpr uint64_t kTransparentHugePageBytes = 2 * kMib;  // what x86-64 and arm64 with small pages have
 
 // Spreads threads over arenas: each takes the next number when it first allocates.
 uint32_t ThreadNumber() {
@@ -23,14 +30,41 @@ uint32_t ThreadNumber() {
   return number;
 }
 
+// Not a refusal: the limit may be raised while the worker runs, and the cache may never fill.
+void WarnIfContainerIsSmaller(const HeadRoomSource& source, uint64_t size_bytes) {
+  const auto limit = source.ContainerLimit();
+  if (!limit || *limit >= size_bytes) return;
+  LOG_WARNING(
+      "shared memory is configured for {} MiB, but this container's memory limit is {} MiB: the cache will "
+      "be full before. Raise the limit or lower shared_memory_size_mb",
+      size_bytes / kMib, *limit / kMib);
+}
+
+BackingOptions BackingFrom(const CacheMemoryOptions& options, uint64_t size_bytes) {
+  BackingOptions backing{.fallocate = options.fallocate,
+                         .gives_back = !options.huge_pages && !options.populate_at_start && !options.pinned,
+                         .head_room = options.head_room};
+  if (options.transparent_huge_pages) backing.chunk_bytes_min = kTransparentHugePageBytes;
+  if (options.huge_pages) {
+    backing.head_room = nullptr;  // reserved when they were mapped, and no part of the limits
+  } else if (!backing.head_room) {
+    const HeadRoomSource source;
+    WarnIfContainerIsSmaller(source, size_bytes);
+    backing.head_room = [source] { return source.Read(); };
+  }
+  return backing;
+}
+
 }  // namespace
 
 struct CacheMemory::Impl {
-  Impl(Segment backing, const SlabLimits& slab_limits)
-      : segment(std::move(backing)),
+  Impl(Segment memory, const SlabLimits& slab_limits, const CacheMemoryOptions& options)
+      : segment(std::move(memory)),
         limits(slab_limits),
         pages(segment.bytes().size() / limits.page_bytes * limits.page_bytes, limits.page_bytes),
-        populator(segment.bytes(), segment.page_bytes()) {}
+        slabs(segment.bytes().size(), limits.page_bytes),
+        backing(segment, pages, BackingFrom(options, segment.bytes().size())),
+        backing_thread(backing, options.return_idle_after) {}
 
   uint64_t PagesFor(uint64_t size) const {
     return (size + limits.page_bytes - 1) / limits.page_bytes * limits.page_bytes;
@@ -45,8 +79,10 @@ struct CacheMemory::Impl {
   Segment segment;
   SlabLimits limits;
   PageRanges pages;
+  SlabPages slabs;
   std::vector<std::unique_ptr<SlabArena>> arenas;
-  Populator populator;
+  Backing backing;
+  BackingThread backing_thread;
   std::atomic<uint64_t> allocated_bytes{0};
   std::atomic<uint64_t> extents{0};
 };
@@ -82,15 +118,15 @@ Result<std::unique_ptr<CacheMemory>> CacheMemory::Create(const CacheMemoryOption
                    Segment::Create({.size_bytes = options.size_bytes,
                                     .huge_pages = options.huge_pages,
                                     .transparent_huge_pages = options.transparent_huge_pages}));
-  auto impl = std::make_unique<Impl>(std::move(segment), limits);
+  auto impl = std::make_unique<Impl>(std::move(segment), limits, options);
   for (uint32_t i = 0; i < options.arenas; ++i) {
-    ASSIGN_OR_RETURN(auto arena, SlabArena::Create(impl->pages, impl->segment.bytes()));
+    ASSIGN_OR_RETURN(auto arena, SlabArena::Create(impl->pages, impl->slabs, impl->segment.bytes()));
     impl->arenas.push_back(std::move(arena));
   }
   if (options.populate_at_start) {
-    RETURN_IF_ERROR(impl->populator.Run());
+    RETURN_IF_ERROR(impl->backing_thread.PopulateNow());
   } else {
-    impl->populator.Start();
+    impl->backing_thread.Start();
   }
   return std::unique_ptr<CacheMemory>(new CacheMemory(std::move(impl)));
 }
@@ -99,7 +135,7 @@ CacheMemory::CacheMemory(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 CacheMemory::~CacheMemory() { CHECK(impl_->extents.load() == 0); }
 
-Result<Extent> CacheMemory::Allocate(uint64_t size) {
+Result<Extent> CacheMemory::Reserve(uint64_t size) {
   if (size == 0) return errors::Invalid("an extent has at least one byte");
   // Beyond this, rounding up to pages could overflow.
   std::byte* data = size <= impl_->segment.bytes().size() ? impl_->Take(size) : nullptr;
@@ -113,8 +149,40 @@ Result<Extent> CacheMemory::Allocate(uint64_t size) {
   return Extent(this, {.segment = kSegmentId, .offset = offset, .size = size}, data);
 }
 
+Result<bool> CacheMemory::Back(const Extent& extent) {
+  CHECK(extent.memory_ == this);
+  const Location& location = extent.location();
+  return impl_->backing.Back(location.offset, location.size, kBackingStepBytes);
+}
+
+Result<Extent> CacheMemory::Allocate(uint64_t size) {
+  ASSIGN_OR_RETURN(Extent extent, Reserve(size));
+  for (bool backed = false; !backed;) {
+    ASSIGN_OR_RETURN(backed, Back(extent));
+  }
+  return extent;
+}
+
+Extent CacheMemory::Adopt(const Location& location) {
+  const auto bytes = Resolve(location);
+  CHECK(bytes.ok() && location.size > 0);
+  return Extent(this, location, bytes->data());
+}
+
+void CacheMemory::Trim(Extent& extent, uint64_t size) {
+  const Location before = extent.location();
+  CHECK(extent.memory_ == this && size >= 1 && size <= before.size);
+  const uint64_t kept = impl_->PagesFor(size);
+  const uint64_t held = impl_->PagesFor(before.size);
+  if (kept < held && !impl_->slabs.Contains(before.offset)) {
+    impl_->pages.GiveBack(before.offset + kept, held - kept);
+  }
+  impl_->allocated_bytes.fetch_sub(before.size - size, std::memory_order_relaxed);
+  extent.location_.size = size;
+}
+
 void CacheMemory::Free(const Location& location, std::byte* data) {
-  if (location.size <= impl_->limits.value_bytes_max) {
+  if (impl_->slabs.Contains(location.offset)) {
     SlabArena::Free(data);
   } else {
     impl_->pages.GiveBack(location.offset, impl_->PagesFor(location.size));
@@ -145,7 +213,7 @@ CacheMemoryUsage CacheMemory::usage() const {
           .allocated_bytes = impl_->allocated_bytes.load(std::memory_order_relaxed),
           .reserved_bytes = size_bytes - impl_->pages.free_bytes(),
           .largest_free_bytes = impl_->pages.largest_bytes(),
-          .populated_bytes = impl_->populator.populated_bytes()};
+          .populated_bytes = impl_->backing.backed_bytes()};
 }
 
 Extent::~Extent() {

@@ -51,8 +51,9 @@ TEST(CacheMemory, ExtentsAreAlignedDisjointAndInsideTheSegment) {
   std::ranges::sort(extents, {}, [](const Extent& e) { return e.location().offset; });
   uint64_t end = 0;
   for (const Extent& extent : extents) {
-    EXPECT_EQ(extent.location().offset % 64, 0u);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(extent.bytes().data()) % 64, 0u);
+    const uint64_t alignment = extent.size() < 512 ? 16 : 64;
+    EXPECT_EQ(extent.location().offset % alignment, 0u);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(extent.bytes().data()) % alignment, 0u);
     EXPECT_GE(extent.location().offset, end);
     end = extent.location().offset + extent.size();
   }
@@ -100,6 +101,60 @@ TEST(CacheMemory, SmallValuesArePackedTightly) {
     auto memory = MakeMemory(32 * kMiB);
     const uint64_t rounded = (size + 63) / 64 * 64;
     EXPECT_GE(Fill(*memory, size).size() * rounded, 32 * kMiB * 80 / 100) << size;
+  }
+}
+
+TEST(CacheMemory, HundredBytesTake112) {
+  auto memory = MakeMemory(32 * kMiB);
+  EXPECT_GE(Fill(*memory, 100).size(), 32 * kMiB / 112 * 99 / 100);
+}
+
+TEST(CacheMemory, ExtentsOutliveTheirOwnersAsLocationsUntilAdopted) {
+  for (const uint64_t size : {100, 600, 14'336, 14'337, 1 << 20}) {
+    auto memory = MakeMemory(4 * kMiB);
+    Extent extent = memory->Allocate(size).value();
+    std::memset(extent.bytes().data(), 0x5a, size);
+    const Location location = extent.Release();
+    EXPECT_FALSE(extent.valid());
+    EXPECT_EQ(memory->usage().allocated_bytes, size);
+    Extent adopted = memory->Adopt(location);
+    EXPECT_EQ(adopted.location(), location);
+    EXPECT_TRUE(std::ranges::all_of(adopted.bytes(), [](std::byte b) { return b == std::byte{0x5a}; }));
+    adopted = Extent();
+    EXPECT_EQ(memory->usage().allocated_bytes, 0u);
+    EXPECT_EQ(memory->usage().reserved_bytes, 0u) << size;
+  }
+}
+
+TEST(CacheMemory, TrimmedExtentsGiveBackWholePagesAndKeepTheirBytes) {
+  auto memory = MakeMemory(64 * kMiB);
+  Extent extent = memory->Allocate(40 * kMiB).value();
+  std::memset(extent.bytes().data(), 0x5a, extent.size());
+  for (const uint64_t size : {30 * kMiB, 30 * kMiB - 1, 5 * kMiB + 1, uint64_t{14'337}, uint64_t{14'336},
+                              uint64_t{14'336}, uint64_t{4097}, uint64_t{4096}, uint64_t{511}, uint64_t{1}}) {
+    memory->Trim(extent, size);
+    EXPECT_EQ(extent.size(), size);
+    const CacheMemoryUsage usage = memory->usage();
+    EXPECT_EQ(usage.allocated_bytes, size);
+    EXPECT_EQ(usage.reserved_bytes, (size + 4095) / 4096 * 4096);
+    EXPECT_TRUE(std::ranges::all_of(extent.bytes(), [](std::byte b) { return b == std::byte{0x5a}; }));
+  }
+  const Location location = extent.Release();  // of a size that slabs would serve, but pages it is
+  memory->Adopt(location);
+  EXPECT_EQ(memory->usage().reserved_bytes, 0u);
+  EXPECT_TRUE(memory->Allocate(64 * kMiB).ok());
+}
+
+TEST(CacheMemory, TrimmedSmallExtentsGoBackToTheirSlab) {
+  auto memory = MakeMemory(kMiB);
+  for (const uint64_t size : {100, 512, 4097, 14'336}) {
+    Extent extent = memory->Allocate(size).value();
+    memory->Trim(extent, size / 2);
+    EXPECT_EQ(memory->usage().allocated_bytes, size / 2);
+    memory->Trim(extent, 1);
+    extent = Extent();
+    EXPECT_EQ(memory->usage().allocated_bytes, 0u);
+    EXPECT_EQ(memory->usage().reserved_bytes, 0u) << size;
   }
 }
 
@@ -229,6 +284,18 @@ TEST(CacheMemory, StopsPopulatingWhenDestroyed) {
   const auto start = std::chrono::steady_clock::now();
   MakeMemory(4096 * kMiB).reset();  // populating all of it takes more than a second
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST(CacheMemoryDeathTest, CatchesTrimsAndAdoptionsThatCannotBe) {
+  const auto trim = [](uint64_t size) {
+    auto memory = MakeMemory(kMiB);
+    Extent extent = memory->Allocate(100).value();
+    memory->Trim(extent, size);
+  };
+  EXPECT_DEATH(trim(0), "");
+  EXPECT_DEATH(trim(101), "");
+  EXPECT_DEATH(MakeMemory(kMiB)->Adopt({.segment = 0, .offset = kMiB, .size = 1}), "");
+  EXPECT_DEATH(MakeMemory(kMiB)->Adopt({.segment = 1, .offset = 0, .size = 1}), "");
 }
 
 TEST(CacheMemoryDeathTest, CatchesExtentsThatOutliveIt) {

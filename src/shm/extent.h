@@ -40,7 +40,14 @@ class Extent {
   size_t size() const { return location_.size; }
   std::span<std::byte> bytes() const { return {data_, location_.size}; }
 
+  // Gives up the memory without returning it: whoever keeps the location owes it a CacheMemory::Adopt().
+  [[nodiscard]] Location Release() {
+    memory_ = nullptr;
+    return location_;
+  }
+
  private:
+  friend class CacheMemory;
   CacheMemory* memory_ = nullptr;
   Location location_;
   std::byte* data_ = nullptr;

@@ -9,6 +9,14 @@
 namespace datasystem::shm {
 
 Result<MappedSegment> MappedSegment::Map(const UniqueFd& fd, uint64_t size_bytes) {
+  return Map(fd, size_bytes, PROT_READ | PROT_WRITE);
+}
+
+Result<MappedSegment> MappedSegment::MapForReading(const UniqueFd& fd, uint64_t size_bytes) {
+  return Map(fd, size_bytes, PROT_READ);
+}
+
+Result<MappedSegment> MappedSegment::Map(const UniqueFd& fd, uint64_t size_bytes, int protection) {
   if (size_bytes == 0) return errors::Invalid("a segment has at least one byte");
   struct stat file {};
   if (::fstat(fd.get(), &file) != 0) return errors::FromErrno(errno, "looking at a segment's file");
@@ -20,7 +28,7 @@ Result<MappedSegment> MappedSegment::Map(const UniqueFd& fd, uint64_t size_bytes
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     return errors::Invalid("a segment's file is not sealed against shrinking");
   }
-  void* address = ::mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  void* address = ::mmap(nullptr, size_bytes, protection, MAP_SHARED, fd.get(), 0);
   if (address == MAP_FAILED) return errors::FromErrno(errno, "mapping a segment");
   return MappedSegment({static_cast<std::byte*>(address), size_bytes});
 }

@@ -16,6 +16,8 @@ class MappedSegment {
  public:
   // kInvalid if the file is smaller than `size_bytes` (a mapping beyond its end would be a SIGBUS).
   static Result<MappedSegment> Map(const UniqueFd& fd, uint64_t size_bytes);
+  // The same for a segment that nobody but the worker may write: writing to it is a SIGSEGV.
+  static Result<MappedSegment> MapForReading(const UniqueFd& fd, uint64_t size_bytes);
   MappedSegment(MappedSegment&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   MappedSegment& operator=(MappedSegment&& other) noexcept {
     std::swap(bytes_, other.bytes_);
@@ -28,6 +30,7 @@ class MappedSegment {
   Result<std::span<std::byte>> At(uint64_t offset, uint64_t size) const;
 
  private:
+  static Result<MappedSegment> Map(const UniqueFd& fd, uint64_t size_bytes, int protection);
   explicit MappedSegment(std::span<std::byte> bytes) : bytes_(bytes) {}
   std::span<std::byte> bytes_;
 };

@@ -29,6 +29,31 @@ std::optional<uint64_t> PageRanges::Take(uint64_t size, End end) {
   return taken;
 }
 
+std::map<uint64_t, uint64_t>::const_iterator PageRanges::Around(uint64_t offset, uint64_t size) const {
+  auto range = by_offset_.upper_bound(offset);
+  if (range == by_offset_.begin()) return by_offset_.end();
+  --range;
+  return offset + size <= range->first + range->second ? range : by_offset_.end();
+}
+
+bool PageRanges::TakeAt(uint64_t offset, uint64_t size) {
+  std::lock_guard lock(mutex_);
+  const auto range = Around(offset, size);
+  if (range == by_offset_.end()) return false;
+  const auto [range_offset, range_size] = *range;
+  Remove(range);
+  const uint64_t end = offset + size;
+  if (offset > range_offset) Insert(range_offset, offset - range_offset);
+  if (end < range_offset + range_size) Insert(end, range_offset + range_size - end);
+  free_bytes_ -= size;
+  return true;
+}
+
+bool PageRanges::IsFree(uint64_t offset, uint64_t size) const {
+  std::lock_guard lock(mutex_);
+  return Around(offset, size) != by_offset_.end();
+}
+
 void PageRanges::GiveBack(uint64_t offset, uint64_t size) {
   CHECK(size > 0 && size % page_bytes_ == 0 && offset % page_bytes_ == 0);
   CHECK(offset <= size_bytes_ && size <= size_bytes_ - offset);
@@ -70,7 +95,7 @@ void PageRanges::Insert(uint64_t offset, uint64_t size) {
   by_size_.emplace(size, offset);
 }
 
-void PageRanges::Remove(std::map<uint64_t, uint64_t>::iterator range) {
+void PageRanges::Remove(std::map<uint64_t, uint64_t>::const_iterator range) {
   by_size_.erase({range->second, range->first});
   by_offset_.erase(range);
 }

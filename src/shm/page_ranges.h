@@ -23,16 +23,21 @@ class PageRanges {
 
   // The offset of `size` bytes that are the caller's until GiveBack(); nothing if no range is that large.
   std::optional<uint64_t> Take(uint64_t size, End end);
+  // Takes exactly this piece if all of it is free.
+  bool TakeAt(uint64_t offset, uint64_t size);
   // Any part of what was taken. Giving back what is free is our own bug (checked).
   void GiveBack(uint64_t offset, uint64_t size);
 
   uint64_t page_bytes() const { return page_bytes_; }
+  bool IsFree(uint64_t offset, uint64_t size) const;
   uint64_t free_bytes() const;
   uint64_t largest_bytes() const;
 
  private:
+  // The free range that holds all of the piece, or end().
+  std::map<uint64_t, uint64_t>::const_iterator Around(uint64_t offset, uint64_t size) const;
   void Insert(uint64_t offset, uint64_t size);
-  void Remove(std::map<uint64_t, uint64_t>::iterator range);
+  void Remove(std::map<uint64_t, uint64_t>::const_iterator range);
 
   const uint64_t size_bytes_;
   const uint64_t page_bytes_;

@@ -47,6 +47,25 @@ TEST(PageRanges, JoinsNeighboursInWhateverOrderTheyComeBack) {
   EXPECT_EQ(pages.largest_bytes(), 64 * kPage);
 }
 
+TEST(PageRanges, GivesAChosenPieceOnlyIfAllOfItIsFree) {
+  PageRanges pages(64 * 4096, 4096);
+  ASSERT_EQ(pages.Take(8 * 4096, PageRanges::End::kLow), 0u);
+  EXPECT_FALSE(pages.IsFree(0, 4096));
+  EXPECT_FALSE(pages.TakeAt(7 * 4096, 2 * 4096));
+  EXPECT_FALSE(pages.TakeAt(60 * 4096, 5 * 4096));
+  EXPECT_TRUE(pages.IsFree(8 * 4096, 56 * 4096));
+  EXPECT_TRUE(pages.TakeAt(16 * 4096, 8 * 4096));
+  EXPECT_FALSE(pages.IsFree(16 * 4096, 4096));
+  EXPECT_FALSE(pages.TakeAt(15 * 4096, 2 * 4096));
+  EXPECT_EQ(pages.free_bytes(), 48u * 4096);
+  EXPECT_EQ(pages.largest_bytes(), 40u * 4096);
+  EXPECT_TRUE(pages.TakeAt(24 * 4096, 40 * 4096));
+  EXPECT_TRUE(pages.TakeAt(8 * 4096, 8 * 4096));
+  EXPECT_EQ(pages.free_bytes(), 0u);
+  pages.GiveBack(0, 64 * 4096);
+  EXPECT_EQ(pages.largest_bytes(), 64u * 4096);
+}
+
 TEST(PageRangesDeathTest, CatchesPagesThatComeBackTwice) {
   PageRanges pages(4 * kPage, kPage);
   ASSERT_EQ(pages.Take(2 * kPage, PageRanges::End::kLow), 0u);

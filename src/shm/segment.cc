@@ -50,6 +50,11 @@ Status CheckBacking(uint64_t size_bytes, bool huge, const HugePages& pages) {
   return Status::OK();
 }
 
+// Else, where the system gives them to all shared memory, one small value would take 2 MiB.
+void RefuseTransparentHugePages(std::span<std::byte> bytes) {
+  (void)::madvise(bytes.data(), bytes.size(), MADV_NOHUGEPAGE);  // fails in kernels that have none
+}
+
 void AskForTransparentHugePages(std::span<std::byte> bytes) {
   const int error = ::madvise(bytes.data(), bytes.size(), MADV_HUGEPAGE) == 0 ? 0 : errno;
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
@@ -115,7 +120,10 @@ Result<Segment> Segment::Create(const SegmentOptions& options) {
     return errors::Runtime("cannot map {} bytes of cache memory: {}", size_bytes, std::strerror(error));
   }
   Segment segment(std::move(fd), {static_cast<std::byte*>(address), size_bytes}, page_bytes);
-  if (options.transparent_huge_pages && !options.huge_pages) AskForTransparentHugePages(segment.bytes());
+  if (!options.huge_pages) {
+    options.transparent_huge_pages ? AskForTransparentHugePages(segment.bytes())
+                                   : RefuseTransparentHugePages(segment.bytes());
+  }
   return segment;
 }
 

@@ -51,7 +51,8 @@ Result<SlabLimits> SlabLimits::Read() {
   return SlabLimits{.page_bytes = page_bytes, .value_bytes_max = value_bytes_max};
 }
 
-SlabArena::SlabArena(PageRanges& pages, std::span<std::byte> segment) : hooks_{.table = {}, .pages = &pages, .segment = segment} {
+SlabArena::SlabArena(PageRanges& pages, SlabPages& slabs, std::span<std::byte> segment)
+    : hooks_{.table = {}, .pages = &pages, .slabs = &slabs, .segment = segment} {
   hooks_.table.alloc = &TakePages;
   hooks_.table.dalloc = &GiveBackPages;
   hooks_.table.destroy = &DestroyPages;
@@ -59,8 +60,9 @@ SlabArena::SlabArena(PageRanges& pages, std::span<std::byte> segment) : hooks_{.
   hooks_.table.merge = &AllowMerge;
 }
 
-Result<std::unique_ptr<SlabArena>> SlabArena::Create(PageRanges& pages, std::span<std::byte> segment) {
-  std::unique_ptr<SlabArena> arena(new SlabArena(pages, segment));
+Result<std::unique_ptr<SlabArena>> SlabArena::Create(PageRanges& pages, SlabPages& slabs,
+                                                     std::span<std::byte> segment) {
+  std::unique_ptr<SlabArena> arena(new SlabArena(pages, slabs, segment));
   RETURN_IF_ERROR(arena->Open());
   return arena;
 }
@@ -92,8 +94,9 @@ SlabArena::~SlabArena() {
 }
 
 std::byte* SlabArena::Allocate(size_t size) {
+  const size_t alignment = size < kAlignedBytesMin ? kAlignmentSmall : kAlignment;
   return static_cast<std::byte*>(
-      ::mallocx(size, MALLOCX_ALIGN(kAlignment) | MALLOCX_ARENA(index_) | MALLOCX_TCACHE_NONE));
+      ::mallocx(size, MALLOCX_ALIGN(alignment) | MALLOCX_ARENA(index_) | MALLOCX_TCACHE_NONE));
 }
 
 void SlabArena::Free(std::byte* value) { ::dallocx(value, MALLOCX_TCACHE_NONE); }
@@ -107,21 +110,23 @@ void* SlabArena::TakePages(extent_hooks_t* hooks, void* wanted, size_t size, siz
                            bool* commit, unsigned) {
   auto* self = reinterpret_cast<Hooks*>(hooks);
   const uint64_t page_bytes = self->pages->page_bytes();
-  if (wanted != nullptr || alignment > page_bytes || size > kSlabPagesMax * page_bytes) return nullptr;
+  // Nothing touches the pages here: whether there is memory behind them is seen to later.
+  if (wanted != nullptr || *zero || alignment > page_bytes || size > kSlabPagesMax * page_bytes) return nullptr;
   const auto offset = self->pages->Take(size, PageRanges::End::kHigh);
   if (!offset) return nullptr;
+  self->slabs->Add(*offset, size);
   self->taken_bytes.fetch_add(size, std::memory_order_relaxed);
   std::byte* address = self->segment.data() + *offset;
-  if (*zero) std::memset(address, 0, size);
   *commit = true;
   return address;
 }
 
 bool SlabArena::GiveBackPages(extent_hooks_t* hooks, void* address, size_t size, bool, unsigned) {
   auto* self = reinterpret_cast<Hooks*>(hooks);
-  const auto offset = static_cast<std::byte*>(address) - self->segment.data();
+  const auto offset = static_cast<uint64_t>(static_cast<std::byte*>(address) - self->segment.data());
   self->taken_bytes.fetch_sub(size, std::memory_order_relaxed);
-  self->pages->GiveBack(static_cast<uint64_t>(offset), size);
+  self->slabs->Remove(offset, size);
+  self->pages->GiveBack(offset, size);
   return false;  // taken
 }
 

@@ -15,10 +15,14 @@
 
 #include "base/result.h"
 #include "shm/page_ranges.h"
+#include "shm/slab_pages.h"
 
 namespace datasystem::shm {
 
-constexpr size_t kAlignment = 64;  // no two values share a cache line
+// Large values begin on a cache line. Small ones do not: jemalloc would give 100 bytes 128 instead of 112.
+constexpr size_t kAlignment = 64;
+constexpr size_t kAlignmentSmall = 16;
+constexpr size_t kAlignedBytesMin = 512;  // what is smaller has kAlignmentSmall
 
 // The slabs' page size and the largest value that jemalloc packs into them.
 struct SlabLimits {
@@ -30,14 +34,15 @@ struct SlabLimits {
 
 class SlabArena {
  public:
-  // `pages` and `segment` must outlive it. kRuntimeError if jemalloc refuses.
-  static Result<std::unique_ptr<SlabArena>> Create(PageRanges& pages, std::span<std::byte> segment);
+  // All must outlive it. Notes in `slabs` what it takes from `pages`. kRuntimeError if jemalloc refuses.
+  static Result<std::unique_ptr<SlabArena>> Create(PageRanges& pages, SlabPages& slabs,
+                                                   std::span<std::byte> segment);
   SlabArena(const SlabArena&) = delete;
   SlabArena& operator=(const SlabArena&) = delete;
   // Every value must have been freed.
   ~SlabArena();
 
-  // 1 to SlabLimits::value_bytes_max bytes, aligned to kAlignment; null when no page is left for a slab.
+  // 1 to SlabLimits::value_bytes_max bytes, aligned as above; null when no page is left for a slab.
   std::byte* Allocate(size_t size);
   // What any SlabArena allocated.
   static void Free(std::byte* value);
@@ -50,6 +55,7 @@ class SlabArena {
   struct Hooks {
     extent_hooks_t table;
     PageRanges* pages;
+    SlabPages* slabs;
     std::span<std::byte> segment;
     std::atomic<uint64_t> taken_bytes{0};  // orders nothing else
   };
@@ -59,7 +65,7 @@ class SlabArena {
                             unsigned arena);
   static void DestroyPages(extent_hooks_t* hooks, void* address, size_t size, bool committed,
                            unsigned arena);
-  SlabArena(PageRanges& pages, std::span<std::byte> segment);
+  SlabArena(PageRanges& pages, SlabPages& slabs, std::span<std::byte> segment);
   Status Open();
 
   Hooks hooks_;

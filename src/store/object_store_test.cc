@@ -21,14 +21,14 @@ constexpr uint64_t kMiB = 1024 * 1024;
 class ObjectStoreTest : public testing::Test {
  protected:
   // 16 MiB: values of 1 MiB fit 16 times.
-  ObjectStoreTest() : memory_(shm::CacheMemory::Create({.size_bytes = 16 * kMiB}).value()) {}
+  ObjectStoreTest() : memory_(shm::CacheMemory::Create({.size_bytes = 16 * kMiB}).value()),
+                      index_(shm::Index::Create({.bytes_max = 4 * kMiB}).value()) {}
 
   // Sets a value whose bytes are all `fill`.
   Status Set(std::string_view key, uint64_t size, ObjectMeta meta = {}, int fill = 1) {
     ASSIGN_OR_RETURN(shm::Extent extent, store_.Allocate(size));
     std::ranges::fill(extent.bytes(), static_cast<std::byte>(fill));
-    store_.Publish(key, meta, std::move(extent));
-    return Status::OK();
+    return store_.Publish(key, meta, extent).status();
   }
   Status SetEvictable(std::string_view key, uint64_t size) { return Set(key, size, {.evictable = true}); }
   // Without the mark that Find leaves.
@@ -39,13 +39,14 @@ class ObjectStoreTest : public testing::Test {
   }
 
   std::unique_ptr<shm::CacheMemory> memory_;
+  std::unique_ptr<shm::Index> index_;
   FakeClock clock_;
   std::vector<std::string> dropped_;
-  ObjectStore store_{*memory_, clock_, [this](const Object& o) { dropped_.push_back(o.key()); }};
+  ObjectStore store_{*memory_, *index_, clock_, [this](const Object& o) { dropped_.emplace_back(o.key()); }};
 };
 
 bool AllBytesAre(const ObjectRef& object, int fill) {
-  return std::ranges::all_of(object->bytes(), [=](std::byte b) { return b == std::byte(fill); });
+  return std::ranges::all_of(object.bytes(), [=](std::byte b) { return b == std::byte(fill); });
 }
 
 TEST_F(ObjectStoreTest, FindsWhatWasPublishedAndNothingElse) {

@@ -1,27 +1,48 @@
 // SIEVE (Zhang et al., "SIEVE is Simpler than LRU", NSDI '24): which object to evict next.
 //
-// Objects queue up by age and stay where they are; a hit only sets a mark. A hand walks from the oldest to
-// the newest: marked objects lose the mark and stay, the first unmarked one goes. New objects that nobody
-// asks for thus leave soon, old ones that are asked for stay. Objects that someone reads are passed over.
+// Objects queue up by age and stay where they are; a hit only sets a mark (shm/index.h), which clients do
+// themselves. A hand walks from the oldest to the newest: marked objects lose the mark and stay, the first unmarked
+// one goes. New objects that nobody asks for thus leave soon, old ones that are asked for stay. Why not another
+// policy: docs/decisions/0011.md.
 //
-// Ownership: links objects, owns none. Threads: the store's.
+// Ownership: links records, owns none. Threads: the store's.
 #pragma once
+
+#include "shm/index.h"
 
 namespace datasystem::store {
 
-class Object;
-
 class SieveQueue {
  public:
-  void Add(Object* object);     // as the newest, unmarked
-  void Remove(Object* object);  // must be in the queue
-  // Null when every object is being read. Stays in the queue.
-  Object* Victim();
+  explicit SieveQueue(shm::Index& index) : index_(index) {}
+
+  void Add(shm::Record* record);     // as the newest, unmarked
+  void Remove(shm::Record* record);  // must be in the queue
+  // The next to go, of which `busy(record)` is false; null when there is none. Stays in the queue.
+  template <typename Busy>
+  shm::Record* Victim(Busy busy);
 
  private:
-  Object* newest_ = nullptr;
-  Object* oldest_ = nullptr;
-  Object* hand_ = nullptr;  // null: starts at the oldest
+  shm::Record* At(shm::RecordId id) const { return id == 0 ? nullptr : index_.At(id); }
+
+  shm::Index& index_;
+  shm::RecordId newest_ = 0;
+  shm::RecordId oldest_ = 0;
+  shm::RecordId hand_ = 0;  // 0: starts at the oldest
 };
+
+template <typename Busy>
+shm::Record* SieveQueue::Victim(Busy busy) {
+  // What is left of this round, then one that clears the marks of all, then one that finds none marked.
+  for (int wraps = 0; wraps < 3; ++wraps) {
+    if (hand_ == 0) hand_ = oldest_;
+    while (hand_ != 0) {
+      shm::Record* const record = index_.At(hand_);
+      if (!busy(*record) && !index_.TakeMark(record)) return record;
+      hand_ = record->newer;
+    }
+  }
+  return nullptr;
+}
 
 }  // namespace datasystem::store

@@ -4,10 +4,10 @@
 #include <asio/detached.hpp>
 #include <asio/steady_timer.hpp>
 
+#include "base/concurrently.h"
 #include "base/log.h"
 #include "datasystem/object/object_enum.h"
 #include "session/key_rules.h"
-#include "worker/concurrently.h"
 
 namespace datasystem::worker {
 namespace {

@@ -11,6 +11,9 @@ constexpr auto kNoticeTimeout = std::chrono::seconds(5);
 constexpr auto kRetryPause = std::chrono::milliseconds(5);
 // How long to wait for news of the cluster before an unreachable holder is tried again.
 constexpr auto kUnreachablePause = std::chrono::milliseconds(100);
+// How long the expiry of a value waits for the set that is about to publish it. Not longer: while it waits, the
+// shard lets no other set of the key be granted, and that set may be of this very worker.
+constexpr auto kPublishPause = std::chrono::milliseconds(50);
 // Entries in one notice: far below the transport's largest body even with the longest keys.
 constexpr size_t kNoticeEntriesMax = 4096;
 
@@ -48,6 +51,48 @@ asio::awaitable<Status> Holder::Invalidate(directory::HolderId holder, std::stri
     const TimePoint retry = node.clock.Now() + (behind ? Duration(kRetryPause) : kUnreachablePause);
     co_await node.view.WaitForChange(std::min(deadline, retry));
   }
+}
+
+asio::awaitable<Status> Holder::SetExpiry(directory::HolderId holder, std::string key, uint64_t version,
+                                          TimePoint expires_at, TimePoint deadline) {
+  const Node& node = *node_;
+  if (holder == node.view.self().incarnation) {
+    co_return co_await SetExpiryHere(std::move(key), version, expires_at);
+  }
+  const std::string address = node.view.AddressOf(holder);
+  if (address.empty()) co_return errors::TryAgain("the owner just left the cluster");
+  const transport::PeerId peer{address, holder};
+  proto::PeerSetExpiry message;
+  message.epoch = node.view.epoch();
+  message.key = std::move(key);
+  message.version = version;
+  message.ttl_ms = TtlMs(node.clock, expires_at);
+  std::string body = message.Encode();
+  auto answer = co_await node.transport.Call(
+      peer, static_cast<uint16_t>(proto::PeerMessage::kSetExpiry), std::move(body), deadline);
+  co_return answer.status();
+}
+
+asio::awaitable<Status> Holder::SetExpiryHere(std::string key, uint64_t version, TimePoint expires_at) {
+  const uint64_t epoch = node_->view.epoch();
+  const TimePoint until = node_->clock.Now() + kPublishPause;
+  for (;;) {
+    const store::ObjectRef object = node_->store.Find(key);
+    if (object && object->meta().version >= version) {
+      if (object->meta().version > version) co_return errors::TryAgain("the value was just overwritten");
+      // Before the expiry, which may be now.
+      node_->store.Promote(key, version);
+      node_->store.SetExpiry(key, expires_at);
+      co_return Status::OK();
+    }
+    if (!node_->pending.HasUpdate(key)) break;
+    if (node_->clock.Now() >= until) co_return errors::TryAgain("a set of the key is still under way");
+    co_await node_->pending.WaitForEnd(key, until);
+    if (node_->view.epoch() != epoch) co_return errors::TryAgain("the cluster changed meanwhile");
+  }
+  // Also what is older than the version granted, and a copy of it that is still being fetched.
+  InvalidateHere(key, version);
+  co_return errors::NotFound("worker {} does not hold the object any more", node_->view.self().address);
 }
 
 void Holder::Promote(directory::HolderId holder, std::string key, uint64_t version) {

@@ -21,15 +21,19 @@ class Holder final : public directory::HolderLink {
   // directory::HolderLink
   asio::awaitable<Status> Invalidate(directory::HolderId holder, std::string key, uint64_t version,
                                      TimePoint deadline) override;
+  asio::awaitable<Status> SetExpiry(directory::HolderId holder, std::string key, uint64_t version,
+                                    TimePoint expires_at, TimePoint deadline) override;
   void Promote(directory::HolderId holder, std::string key, uint64_t version) override;
 
   // Drops this worker's copy up to `version`, also of what is still under way.
   void InvalidateHere(std::string_view key, uint64_t version);
   void PromoteHere(std::string_view key, uint64_t version);
+  // SetExpiry for this worker's own copy. Waits a moment for a set that may be about to publish the version.
+  asio::awaitable<Status> SetExpiryHere(std::string key, uint64_t version, TimePoint expires_at);
 
   // Tells the shards, soon and in batches, that copies are gone from here. Until a shard has acknowledged it
   // the key is untold: a copy fetched meanwhile must not be kept, or the late notice would strike it off.
-  void NoteDropped(const store::Object& object) { NoteDropped(object.key(), object.meta().version); }
+  void NoteDropped(const store::Object& object) { NoteDropped(std::string(object.key()), object.meta().version); }
   void NoteDropped(std::string key, uint64_t version);
 
   bool Untold(std::string_view key) const { return untold_.contains(key); }

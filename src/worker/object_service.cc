@@ -1,20 +1,20 @@
-// How a set and a get travel is told in ARCHITECTURE.md. What must hold here:
-//  - A version that was granted in an epoch counts only in that epoch: if the ring changed before the
-//    answer came, the new shard does not know of it, and it must be asked for again.
-//  - A fetched copy may be kept only if the shard has listed this worker for just this version, in the
-//    epoch that still is, and if no invalidation came in between.
+// How a set and a get travel is told in ARCHITECTURE.md. What must hold here: a fetched copy may be kept only if
+// the shard has listed this worker for just this version, in the epoch that still is, and if no invalidation came
+// in between.
 #include "worker/object_service.h"
 
 #include <map>
 
+#include "base/concurrently.h"
+#include "worker/retry.h"
+
 namespace datasystem::worker {
 namespace {
 
-constexpr auto kFirstPause = std::chrono::milliseconds(1);
-constexpr auto kLongestPause = std::chrono::milliseconds(50);
-// A worker that stops leaves the cluster before it closes its connections, so the view without it is at most
-// moments away. One that crashed stays a member until its lease ends: the caller is told instead.
-constexpr auto kNewsOfLeaving = std::chrono::milliseconds(100);
+// How long one look waits for a set of this worker that may be about to publish.
+constexpr auto kPublishPause = std::chrono::milliseconds(50);
+// Keys of one call whose sizes are asked for at the same time.
+constexpr size_t kSizesWindow = 64;
 
 uint16_t Type(proto::PeerMessage message) { return static_cast<uint16_t>(message); }
 
@@ -39,95 +39,20 @@ class FetchTarget final : public transport::PayloadTarget {
 
 }  // namespace
 
-asio::awaitable<Status> ObjectService::BeforeRetry(Status reason, uint64_t epoch, int attempt,
-                                                   TimePoint deadline) {
-  const bool unreachable =
-      reason.GetCode() == K_RPC_PEER_DEAD || reason.GetCode() == K_RPC_UNAVAILABLE;
-  if (reason.GetCode() != K_TRY_AGAIN && !unreachable) co_return reason;
-  if (node_.clock.Now() >= deadline) {
-    if (unreachable) co_return reason;
-    co_return errors::DeadlineExceeded("gave up after {} attempts: {}", attempt + 1, reason.GetMsg());
-  }
-  Duration pause = kFirstPause * (1 << std::min(attempt, 6));
-  pause = unreachable ? Duration(kNewsOfLeaving) : std::min<Duration>(pause, kLongestPause);
-  const TimePoint until = std::min(deadline, node_.clock.Now() + pause);
-  if (!unreachable || node_.view.epoch() == epoch) co_await node_.view.WaitForChange(until);
-  if (unreachable && node_.view.epoch() == epoch) co_return reason;
-  co_return Status::OK();
-}
-
 asio::awaitable<Status> ObjectService::Set(std::string key, shm::Extent& extent, SetOptions options,
                                            TimePoint deadline) {
   ++counters_.sets;
-  const PendingKeys::Operation operation(node_.pending, key, PendingKeys::Kind::kUpdate);
-  uint64_t discarded = 0;
-  for (int attempt = 0;; ++attempt) {
-    const uint64_t epoch = node_.view.epoch();
-    Status serving = node_.view.Serving();
-    if (serving.IsError()) co_return serving;
-    auto version = co_await RequestVersion(key, extent.size(), options, discarded, deadline);
-    if (version.ok() && node_.view.epoch() != epoch) {
-      // The new shard does not know of this grant.
-      discarded = *version;
-      version = errors::TryAgain("the ring changed during the set");
-    }
-    if (version.ok()) {
-      // Already overwritten by a set that the shard ordered after this one: nothing to publish.
-      if (*version <= operation.invalidated_up_to()) co_return Status::OK();
-      const store::ObjectRef current = node_.store.Find(key);
-      if (current && current->meta().version > *version) co_return Status::OK();
-      store::ObjectMeta meta;
-      meta.version = *version;
-      meta.role = store::Role::kPrimary;
-      meta.evictable = options.evictable;
-      meta.expires_at = ExpiryOf(node_.clock, options.ttl_ms);
-      node_.store.Publish(key, meta, std::move(extent));
-      co_return Status::OK();
-    }
-    Status failure = version.status();
-    failure = co_await BeforeRetry(failure, epoch, attempt, deadline);
-    if (failure.IsError()) {
-      if (failure.GetCode() != K_OC_KEY_ALREADY_EXIST) ++counters_.failures;
-      co_return failure;
-    }
-  }
+  Status done = co_await writer_.Set(std::move(key), extent, options, deadline);
+  if (done.IsError() && done.GetCode() != K_OC_KEY_ALREADY_EXIST) ++counters_.failures;
+  co_return done;
 }
 
-asio::awaitable<Result<uint64_t>> ObjectService::RequestVersion(std::string key, uint64_t size,
-                                                                SetOptions options, uint64_t discarded,
-                                                                TimePoint deadline) {
-  const transport::PeerId shard = node_.view.ShardOf(key);
-  uint64_t version = 0;
-  if (node_.view.IsSelf(shard)) {
-    directory::UpdateRequest request;
-    request.key = std::move(key);
-    request.holder = shard.incarnation;
-    request.size = size;
-    request.only_if_absent = options.only_if_absent;
-    request.discarded = discarded;
-    request.expires_at = ExpiryOf(node_.clock, options.ttl_ms);
-    request.deadline = deadline;
-    auto granted = co_await node_.directory.Update(std::move(request));
-    if (!granted.ok()) co_return granted;
-    version = *granted;
-  } else {
-    proto::PeerUpdate message;
-    message.epoch = node_.view.epoch();
-    message.key = std::move(key);
-    message.size = size;
-    message.only_if_absent = options.only_if_absent;
-    message.discarded = discarded;
-    message.ttl_ms = options.ttl_ms;
-    message.timeout_ms = RemainingMs(node_.clock, deadline);
-    std::string body = message.Encode();
-    auto answer = co_await node_.transport.Call(shard, Type(proto::PeerMessage::kUpdate), std::move(body),
-                                                deadline);
-    if (!answer.ok()) co_return answer.status();
-    auto update = proto::PeerUpdateAnswer::Decode(answer->body);
-    if (!update.ok()) co_return update.status();
-    version = update->version;
-  }
-  co_return version;
+asio::awaitable<Status> ObjectService::SetAll(std::vector<std::string> keys, std::vector<shm::Extent>& extents,
+                                              SetOptions options, TimePoint deadline) {
+  counters_.sets += keys.size();
+  Status done = co_await writer_.SetAll(std::move(keys), extents, options, deadline);
+  if (done.IsError() && done.GetCode() != K_OC_KEY_ALREADY_EXIST) ++counters_.failures;
+  co_return done;
 }
 
 Result<store::ObjectRef> ObjectService::GetHere(std::string_view key) {
@@ -139,17 +64,31 @@ Result<store::ObjectRef> ObjectService::GetHere(std::string_view key) {
 
 asio::awaitable<Result<store::ObjectRef>> ObjectService::Get(std::string key, TimePoint wait_until,
                                                              TimePoint deadline) {
+  const uint64_t arrived = flights_.Arrive();
   for (int attempt = 0;; ++attempt) {
     const uint64_t epoch = node_.view.epoch();
-    auto here = GetHere(key);
-    if (!here.ok() || *here) co_return here;
-    auto fetched = co_await Fetch(key, wait_until, deadline);
-    if (fetched.ok()) {
-      ++counters_.remote_hits;
-      co_return fetched;
+    auto got = GetHere(key);
+    if (!got.ok() || *got) co_return got;
+    if (const auto flight = flights_.Find(key, wait_until, node_.clock.Now())) {
+      const bool ended = co_await flight->WaitForEnd(deadline);
+      if (!ended) {
+        ++counters_.failures;
+        co_return errors::DeadlineExceeded("another get's fetch of {} took too long", key);
+      }
+      auto outcome = flight->OutcomeFor(arrived, wait_until, node_.clock.Now());
+      if (!outcome) continue;
+      got = std::move(*outcome);
+    } else {
+      Flights::Lead lead(flights_, key, wait_until);
+      got = co_await Fetch(key, wait_until, deadline);
+      lead.Land(got);
     }
-    Status failure = fetched.status();
-    failure = co_await BeforeRetry(failure, epoch, attempt, deadline);
+    if (got.ok()) {
+      ++counters_.remote_hits;
+      co_return got;
+    }
+    Status failure = got.status();
+    failure = co_await BeforeRetry(node_, failure, epoch, attempt, deadline);
     if (failure.IsError()) {
       ++(failure.GetCode() == K_NOT_FOUND ? counters_.misses : counters_.failures);
       co_return failure;
@@ -157,69 +96,138 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Get(std::string key, Ti
   }
 }
 
-asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, TimePoint wait_until,
-                                                               TimePoint deadline) {
-  const PendingKeys::Operation operation(node_.pending, key, PendingKeys::Kind::kFetch);
-  const bool may_keep = options_.keep_copies && !holder_.Untold(key);
-  const uint64_t epoch = node_.view.epoch();
-  const transport::PeerId shard = node_.view.ShardOf(key);
+asio::awaitable<Result<ObjectService::Told>> ObjectService::Ask(
+    Question question, std::shared_ptr<transport::PayloadTarget> target) {
+  const transport::PeerId shard = node_.view.ShardOf(question.key);
   transport::PeerId asked = shard;
   proto::PeerMessage type = proto::PeerMessage::kGet;
   std::string body;
+  Told told;
   if (node_.view.IsSelf(shard)) {
     directory::LookupRequest lookup;
-    lookup.key = key;
+    lookup.key = question.key;
     lookup.reader = shard.incarnation;
-    lookup.keep_copy = may_keep;
-    lookup.wait_until = wait_until;
-    lookup.deadline = deadline;
+    lookup.keep_copy = question.keep_copy;
+    lookup.wait_until = question.wait_until;
+    lookup.deadline = question.deadline;
     auto found = co_await node_.directory.Lookup(std::move(lookup));
     if (!found.ok()) co_return found.status();
     if (found->owner == shard.incarnation) {
-      co_return co_await ResolveOwnGrant(key, found->version, deadline);
+      told.answer.version = found->version;
+      told.answer.yours = true;
+      co_return told;
     }
     asked = {node_.view.AddressOf(found->owner), found->owner};
     if (asked.address.empty()) co_return errors::TryAgain("the owner just left the cluster");
     proto::PeerFetch message;
     message.epoch = node_.view.epoch();
-    message.key = key;
+    message.key = std::move(question.key);
     message.version = found->version;
-    message.keep_copy = may_keep;
-    message.timeout_ms = RemainingMs(node_.clock, deadline);
+    message.keep_copy = question.keep_copy;
+    message.size_only = question.size_only;
+    message.timeout_ms = RemainingMs(node_.clock, question.deadline);
     type = proto::PeerMessage::kFetch;
     body = message.Encode();
   } else {
+    const TimePoint now = node_.clock.Now();
     proto::PeerGet message;
-    message.epoch = epoch;
-    message.key = key;
-    message.wait_ms = wait_until > node_.clock.Now() ? RemainingMs(node_.clock, wait_until) : 0;
-    message.keep_copy = may_keep;
-    message.timeout_ms = RemainingMs(node_.clock, deadline);
+    message.epoch = node_.view.epoch();
+    message.key = std::move(question.key);
+    message.wait_ms = question.wait_until > now ? RemainingMs(node_.clock, question.wait_until) : 0;
+    message.keep_copy = question.keep_copy;
+    message.size_only = question.size_only;
+    message.timeout_ms = RemainingMs(node_.clock, question.deadline);
     body = message.Encode();
   }
-
-  auto target = std::make_shared<FetchTarget>(node_.store);
-  auto answer = co_await node_.transport.Call(asked, Type(type), std::move(body), deadline, target);
+  auto answer = co_await node_.transport.Call(asked, Type(type), std::move(body), question.deadline,
+                                              std::move(target));
   if (!answer.ok()) co_return answer.status();
-  auto got = proto::PeerGetAnswer::Decode(answer->body);
-  if (!got.ok()) co_return got.status();
-  if (got->yours) co_return co_await ResolveOwnGrant(key, got->version, deadline);
+  auto decoded = proto::PeerGetAnswer::Decode(answer->body);
+  if (!decoded.ok()) co_return decoded.status();
+  told.answer = *decoded;
+  told.by = answer->from.address;
+  co_return told;
+}
+
+asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, TimePoint wait_until,
+                                                               TimePoint deadline) {
+  const PendingKeys::Operation operation(node_.pending, key, PendingKeys::Kind::kFetch);
+  const bool may_keep = options_.keep_copies && !holder_.Untold(key);
+  const uint64_t epoch = node_.view.epoch();
+  Question question;
+  question.key = key;
+  question.wait_until = wait_until;
+  question.deadline = deadline;
+  question.keep_copy = may_keep;
+  auto target = std::make_shared<FetchTarget>(node_.store);
+  auto told = co_await Ask(std::move(question), target);
+  if (!told.ok()) co_return told.status();
+  const proto::PeerGetAnswer& got = told->answer;
+  if (got.yours) co_return co_await ResolveOwnGrant(key, got.version, deadline);
   shm::Extent extent = target->Take();
-  if (!extent.valid()) {
-    co_return errors::Runtime("worker {} answered a get without a value", answer->from.address);
-  }
+  if (!extent.valid()) co_return errors::Runtime("worker {} answered a get without a value", told->by);
 
   store::ObjectMeta meta;
-  meta.version = got->version;
+  meta.version = got.version;
   meta.role = store::Role::kReplica;
-  meta.evictable = got->evictable;  // as a replica it may go anyway
-  meta.expires_at = ExpiryOf(node_.clock, got->ttl_remaining_ms);
-  const store::ObjectRef current = node_.store.Find(key);
-  const bool keep = may_keep && got->listed && node_.view.epoch() == epoch &&
-                    got->version > operation.invalidated_up_to() &&
-                    (!current || current->meta().version < got->version);
-  if (keep) co_return node_.store.Publish(key, meta, std::move(extent));
-  co_return store::ObjectRef(new store::Object(std::move(key), meta, std::move(extent)));
+  meta.evictable = got.evictable;  // as a replica it may go anyway
+  meta.expires_at = ExpiryOf(node_.clock, got.ttl_remaining_ms);
+  const store::ObjectRef newest = node_.store.Find(key);
+  const bool keep = may_keep && got.listed && node_.view.epoch() == epoch &&
+                    got.version > operation.invalidated_up_to() &&
+                    (!newest || newest->meta().version < got.version);
+  if (keep) co_return node_.store.Publish(key, meta, extent);
+  co_return node_.store.MakeUnlinked(key, meta, extent);
+}
+
+asio::awaitable<Result<std::vector<Result<uint64_t>>>> ObjectService::Sizes(std::vector<std::string> keys,
+                                                                            TimePoint deadline) {
+  Status serving = node_.view.Serving();
+  if (serving.IsError()) co_return serving;
+  std::vector<Result<uint64_t>> sizes(keys.size(), Result<uint64_t>(uint64_t{0}));
+  std::vector<size_t> elsewhere;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const store::ObjectRef object = node_.store.Find(keys[i]);
+    if (object) {
+      sizes[i] = object->size();
+    } else {
+      elsewhere.push_back(i);
+    }
+  }
+  const auto ask = [&](size_t i) -> asio::awaitable<void> {
+    sizes[elsewhere[i]] = co_await SizeOf(keys[elsewhere[i]], deadline);
+  };
+  if (!elsewhere.empty()) {
+    co_await ForEachConcurrently(node_.context, elsewhere.size(), kSizesWindow, ask);
+  }
+  co_return sizes;
+}
+
+asio::awaitable<Result<uint64_t>> ObjectService::SizeOf(std::string key, TimePoint deadline) {
+  for (int attempt = 0;; ++attempt) {
+    const uint64_t epoch = node_.view.epoch();
+    Status serving = node_.view.Serving();
+    if (serving.IsError()) co_return serving;
+    const store::ObjectRef object = node_.store.Find(key);
+    if (object) co_return object->size();
+    auto size = co_await SizeElsewhere(key, deadline);
+    if (size.ok()) co_return size;
+    Status failure = size.status();
+    failure = co_await BeforeRetry(node_, failure, epoch, attempt, deadline);
+    if (failure.IsError()) co_return failure;
+  }
+}
+
+asio::awaitable<Result<uint64_t>> ObjectService::SizeElsewhere(std::string key, TimePoint deadline) {
+  Question question;
+  question.key = key;
+  question.wait_until = TimePoint::min();
+  question.deadline = deadline;
+  question.size_only = true;
+  auto told = co_await Ask(std::move(question), nullptr);
+  if (!told.ok()) co_return told.status();
+  if (told->answer.yours) co_return co_await ResolveOwnGrant(key, told->answer.version, deadline);
+  co_return told->answer.size;
 }
 
 // The shard granted this version to a set of this worker. Either that set is about to publish it, or its
@@ -227,7 +235,7 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, 
 asio::awaitable<Status> ObjectService::ResolveOwnGrant(std::string key, uint64_t version,
                                                        TimePoint deadline) {
   if (node_.pending.HasUpdate(key)) {
-    co_await node_.pending.WaitForEnd(key, std::min(deadline, node_.clock.Now() + kLongestPause));
+    co_await node_.pending.WaitForEnd(key, std::min(deadline, node_.clock.Now() + kPublishPause));
   } else {
     const store::ObjectRef object = node_.store.Find(key);
     if (!object || object->meta().version < version) {
@@ -246,7 +254,7 @@ asio::awaitable<Status> ObjectService::Delete(std::string key, TimePoint deadlin
     auto existed = co_await DeleteOnce(key, deadline);
     if (existed.ok()) co_return Status::OK();
     Status failure = existed.status();
-    failure = co_await BeforeRetry(failure, epoch, attempt, deadline);
+    failure = co_await BeforeRetry(node_, failure, epoch, attempt, deadline);
     if (failure.IsError()) {
       ++counters_.failures;
       co_return failure;
@@ -270,6 +278,38 @@ asio::awaitable<Result<bool>> ObjectService::DeleteOnce(std::string key, TimePoi
   co_return deleted->existed;
 }
 
+asio::awaitable<Status> ObjectService::Expire(std::string key, uint64_t ttl_ms, TimePoint deadline) {
+  for (int attempt = 0;; ++attempt) {
+    const uint64_t epoch = node_.view.epoch();
+    Status serving = node_.view.Serving();
+    if (serving.IsError()) co_return serving;
+    Status done = co_await ExpireOnce(key, ttl_ms, deadline);
+    if (done.IsOk() || done.GetCode() == K_NOT_FOUND) co_return done;
+    done = co_await BeforeRetry(node_, done, epoch, attempt, deadline);
+    if (done.IsError()) {
+      ++counters_.failures;
+      co_return done;
+    }
+  }
+}
+
+asio::awaitable<Status> ObjectService::ExpireOnce(std::string key, uint64_t ttl_ms, TimePoint deadline) {
+  const transport::PeerId shard = node_.view.ShardOf(key);
+  if (node_.view.IsSelf(shard)) {
+    const TimePoint expires_at = ExpiryOf(node_.clock, ttl_ms);
+    co_return co_await node_.directory.Expire(std::move(key), expires_at, deadline);
+  }
+  proto::PeerExpire message;
+  message.epoch = node_.view.epoch();
+  message.key = std::move(key);
+  message.ttl_ms = ttl_ms;
+  message.timeout_ms = RemainingMs(node_.clock, deadline);
+  std::string body = message.Encode();
+  auto answer =
+      co_await node_.transport.Call(shard, Type(proto::PeerMessage::kExpire), std::move(body), deadline);
+  co_return answer.status();
+}
+
 asio::awaitable<Result<std::vector<bool>>> ObjectService::Exist(std::vector<std::string> keys,
                                                                 TimePoint deadline) {
   for (int attempt = 0;; ++attempt) {
@@ -279,7 +319,7 @@ asio::awaitable<Result<std::vector<bool>>> ObjectService::Exist(std::vector<std:
     auto exists = co_await ExistOnce(keys, deadline);
     if (exists.ok()) co_return exists;
     Status failure = exists.status();
-    failure = co_await BeforeRetry(failure, epoch, attempt, deadline);
+    failure = co_await BeforeRetry(node_, failure, epoch, attempt, deadline);
     if (failure.IsError()) {
       ++counters_.failures;
       co_return failure;

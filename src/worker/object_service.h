@@ -9,16 +9,12 @@
 #include <vector>
 
 #include "shm/extent.h"
+#include "worker/flights.h"
 #include "worker/holder.h"
 #include "worker/node.h"
+#include "worker/writer.h"
 
 namespace datasystem::worker {
-
-struct SetOptions {
-  bool only_if_absent = false;
-  bool evictable = false;
-  uint64_t ttl_ms = 0;  // 0 = lives until deleted
-};
 
 struct ServiceCounters {
   uint64_t sets = 0;
@@ -34,12 +30,21 @@ class ObjectService {
     bool keep_copies = true;  // enable_data_replication
   };
   ObjectService(const Node& node, Holder& holder, Options options)
-      : node_(node), holder_(holder), options_(options) {}
+      : node_(node), holder_(holder), options_(options), writer_(node, holder), flights_(node.context) {}
 
   // Publishes the value in `extent` and takes it. It is visible, whole, when this returns OK, and no older
   // value can be read anywhere. On an error the extent is left to the caller; whether an older value
   // survived is not known.
   asio::awaitable<Status> Set(std::string key, shm::Extent& extent, SetOptions options, TimePoint deadline);
+
+  // Publishes a value for each of 1 to 8 distinct keys, or none: K_OC_KEY_ALREADY_EXIST names the key that exists,
+  // and needs only_if_absent to be set (K_INVALID). Takes the extents on success; after an error no value of
+  // this call is visible and those of other keys are untouched.
+  // Of two calls that share keys, which do not exist, exactly one succeeds: versions are asked for in the order of
+  // the keys, so that two calls cannot each hold what the other lacks. Until the outcome is known, readers of
+  // the keys wait; Exist says that they exist, and others' only_if_absent is refused.
+  asio::awaitable<Status> SetAll(std::vector<std::string> keys, std::vector<shm::Extent>& extents,
+                                 SetOptions options, TimePoint deadline);
 
   // A copy on this node: kept, fetched just now, or waited for until `wait_until`.
   asio::awaitable<Result<store::ObjectRef>> Get(std::string key, TimePoint wait_until, TimePoint deadline);
@@ -50,25 +55,44 @@ class ObjectService {
   asio::awaitable<Status> Delete(std::string key, TimePoint deadline);
   asio::awaitable<Result<std::vector<bool>>> Exist(std::vector<std::string> keys, TimePoint deadline);
 
+  // The key lives for `ttl_ms` from now on (0 = until deleted), in every copy: when this returns OK, nobody can
+  // read it by the old time. K_NOT_FOUND if it does not exist. After another error both times are possible.
+  asio::awaitable<Status> Expire(std::string key, uint64_t ttl_ms, TimePoint deadline);
+  // The size of each value, in order, which stays where it is. Each key has its own error, like K_NOT_FOUND; the
+  // whole fails only if this worker may not serve.
+  asio::awaitable<Result<std::vector<Result<uint64_t>>>> Sizes(std::vector<std::string> keys, TimePoint deadline);
+
   // OK while this worker may serve; else kNotReady with the reason.
   Status Serving() const { return node_.view.Serving(); }
   const ServiceCounters& counters() const { return counters_; }
 
  private:
-  asio::awaitable<Result<uint64_t>> RequestVersion(std::string key, uint64_t size, SetOptions options,
-                                                   uint64_t discarded, TimePoint deadline);
-  asio::awaitable<Result<store::ObjectRef>> Fetch(std::string key, TimePoint wait_until,
-                                                  TimePoint deadline);
+  struct Question {
+    std::string key;
+    TimePoint wait_until;
+    TimePoint deadline;
+    bool keep_copy = false;
+    bool size_only = false;
+  };
+  // What a shard or an owner said about a value that is elsewhere.
+  struct Told {
+    proto::PeerGetAnswer answer;
+    std::string by;  // the worker that answered; empty if this one's own shard did
+  };
+  asio::awaitable<Result<Told>> Ask(Question question, std::shared_ptr<transport::PayloadTarget> target);
+  asio::awaitable<Result<store::ObjectRef>> Fetch(std::string key, TimePoint wait_until, TimePoint deadline);
+  asio::awaitable<Result<uint64_t>> SizeOf(std::string key, TimePoint deadline);
+  asio::awaitable<Result<uint64_t>> SizeElsewhere(std::string key, TimePoint deadline);
   asio::awaitable<Status> ResolveOwnGrant(std::string key, uint64_t version, TimePoint deadline);
   asio::awaitable<Result<bool>> DeleteOnce(std::string key, TimePoint deadline);
+  asio::awaitable<Status> ExpireOnce(std::string key, uint64_t ttl_ms, TimePoint deadline);
   asio::awaitable<Result<std::vector<bool>>> ExistOnce(std::vector<std::string> keys, TimePoint deadline);
-  // After an attempt that began in `epoch` failed for `reason`. OK, after a wait for news: try again. Else the
-  // error to report: nothing that a retry could put right, or the time is up.
-  asio::awaitable<Status> BeforeRetry(Status reason, uint64_t epoch, int attempt, TimePoint deadline);
 
   const Node& node_;
   Holder& holder_;
   const Options options_;
+  Writer writer_;
+  Flights flights_;
   ServiceCounters counters_;
 };
 

@@ -15,6 +15,8 @@ using transport::ReturnAddress;
 constexpr uint32_t kTimeoutMaxMs = 24 * 3600 * 1000;
 // Entries in one report of a collection: about 4 MiB with the longest keys.
 constexpr size_t kReportEntriesMax = 4096;
+// For another change of the key to end before a version of it is withdrawn.
+constexpr auto kWithdrawTimeout = std::chrono::seconds(2);
 constexpr auto kReportTimeout = std::chrono::seconds(30);
 
 TimePoint DeadlineOf(const Clock& clock, uint32_t timeout_ms) {
@@ -39,13 +41,15 @@ asio::awaitable<void> PeerService::Serve(transport::Request request) {
     case PeerMessage::kGet: status = co_await ServeGet(from, std::move(request.body)); break;
     case PeerMessage::kFetch: status = co_await ServeFetch(from, std::move(request.body)); break;
     case PeerMessage::kUpdate: status = co_await ServeUpdate(from, std::move(request.body)); break;
+    case PeerMessage::kExpire: status = co_await ServeExpire(from, std::move(request.body)); break;
+    case PeerMessage::kSetExpiry: status = co_await ServeSetExpiry(from, std::move(request.body)); break;
     case PeerMessage::kDelete: status = co_await ServeDelete(from, std::move(request.body)); break;
     case PeerMessage::kExist: status = co_await ServeExist(from, std::move(request.body)); break;
+    case PeerMessage::kDropped: status = co_await ServeDropped(from, std::move(request.body)); break;
     case PeerMessage::kCollect: status = co_await ServeCollect(from, std::move(request.body)); break;
     case PeerMessage::kEntries: status = co_await ServeEntries(from, std::move(request.body)); break;
     case PeerMessage::kInvalidate: status = ServeInvalidate(from, request.body); break;
     case PeerMessage::kPromote: status = ServePromote(from, request.body); break;
-    case PeerMessage::kDropped: status = ServeDropped(from, request.body); break;
     default: status = errors::NotSupported("unknown peer message type {}", request.type);
   }
   // The parts that succeed answer by themselves.
@@ -73,17 +77,18 @@ asio::awaitable<Status> PeerService::ServeGet(ReturnAddress from, std::string bo
     node_.transport.Respond(from, Status::OK(), answer.Encode());
     co_return Status::OK();
   }
-  if (found->owner == node_.view.self().incarnation) {
-    co_return co_await SendObject(from, std::move(get->key), found->version, get->keep_copy, deadline);
-  }
-  const transport::PeerId owner{node_.view.AddressOf(found->owner), found->owner};
-  if (owner.address.empty()) co_return errors::TryAgain("the owner just left the cluster");
   proto::PeerFetch fetch;
   fetch.epoch = node_.view.epoch();
   fetch.key = std::move(get->key);
   fetch.version = found->version;
   fetch.timeout_ms = RemainingMs(node_.clock, deadline);
   fetch.keep_copy = get->keep_copy;
+  fetch.size_only = get->size_only;
+  if (found->owner == node_.view.self().incarnation) {
+    co_return co_await SendObject(from, std::move(fetch));
+  }
+  const transport::PeerId owner{node_.view.AddressOf(found->owner), found->owner};
+  if (owner.address.empty()) co_return errors::TryAgain("the owner just left the cluster");
   std::string forwarded = fetch.Encode();
   node_.transport.Forward(from, owner, static_cast<uint16_t>(PeerMessage::kFetch), std::move(forwarded));
   co_return Status::OK();
@@ -94,12 +99,13 @@ asio::awaitable<Status> PeerService::ServeFetch(ReturnAddress from, std::string 
   if (!fetch.ok()) co_return fetch.status();
   Status admitted = Admit(fetch->epoch);
   if (admitted.IsError()) co_return admitted;
-  const TimePoint deadline = DeadlineOf(node_.clock, fetch->timeout_ms);
-  co_return co_await SendObject(from, std::move(fetch->key), fetch->version, fetch->keep_copy, deadline);
+  co_return co_await SendObject(from, *std::move(fetch));
 }
 
-asio::awaitable<Status> PeerService::SendObject(ReturnAddress from, std::string key, uint64_t version,
-                                                bool keep_copy, TimePoint deadline) {
+asio::awaitable<Status> PeerService::SendObject(ReturnAddress from, proto::PeerFetch fetch) {
+  const TimePoint deadline = DeadlineOf(node_.clock, fetch.timeout_ms);
+  const std::string key = std::move(fetch.key);
+  const uint64_t version = fetch.version;
   for (;;) {
     const store::ObjectRef object = node_.store.Find(key);
     if (object && object->meta().version >= version) {
@@ -107,9 +113,14 @@ asio::awaitable<Status> PeerService::SendObject(ReturnAddress from, std::string 
       answer.version = object->meta().version;
       answer.ttl_remaining_ms = TtlMs(node_.clock, object->meta().expires_at);
       answer.evictable = object->meta().evictable;
-      answer.listed = keep_copy && object->meta().version == version;
+      answer.listed = fetch.keep_copy && object->meta().version == version;
+      answer.size = object->size();
+      if (fetch.size_only) {
+        node_.transport.Respond(from, Status::OK(), answer.Encode());
+        co_return Status::OK();
+      }
       transport::Payload payload;
-      payload.parts.push_back(object->bytes());
+      payload.parts.push_back(object.bytes());
       payload.owner = std::make_shared<store::ObjectRef>(object);  // pinned until all has left
       node_.transport.Respond(from, Status::OK(), answer.Encode(), std::move(payload));
       co_return Status::OK();
@@ -139,7 +150,6 @@ asio::awaitable<Status> PeerService::ServeUpdate(ReturnAddress from, std::string
   directory::UpdateRequest request;
   request.key = std::move(update->key);
   request.holder = from.caller.incarnation;
-  request.size = update->size;
   request.only_if_absent = update->only_if_absent;
   request.discarded = update->discarded;
   request.expires_at = ExpiryOf(node_.clock, update->ttl_ms);
@@ -150,6 +160,29 @@ asio::awaitable<Status> PeerService::ServeUpdate(ReturnAddress from, std::string
   answer.version = *version;
   node_.transport.Respond(from, Status::OK(), answer.Encode());
   co_return Status::OK();
+}
+
+asio::awaitable<Status> PeerService::ServeExpire(ReturnAddress from, std::string body) {
+  auto message = proto::PeerExpire::Decode(body);
+  if (!message.ok()) co_return message.status();
+  Status admitted = Admit(message->epoch);
+  if (admitted.IsError()) co_return admitted;
+  const TimePoint deadline = DeadlineOf(node_.clock, message->timeout_ms);
+  const TimePoint expires_at = ExpiryOf(node_.clock, message->ttl_ms);
+  Status done = co_await node_.directory.Expire(std::move(message->key), expires_at, deadline);
+  if (done.IsOk()) node_.transport.Respond(from, Status::OK(), "");
+  co_return done;
+}
+
+asio::awaitable<Status> PeerService::ServeSetExpiry(ReturnAddress from, std::string body) {
+  auto message = proto::PeerSetExpiry::Decode(body);
+  if (!message.ok()) co_return message.status();
+  Status admitted = Admit(message->epoch);
+  if (admitted.IsError()) co_return admitted;
+  const TimePoint expires_at = ExpiryOf(node_.clock, message->ttl_ms);
+  Status done = co_await holder_.SetExpiryHere(std::move(message->key), message->version, expires_at);
+  if (done.IsOk()) node_.transport.Respond(from, Status::OK(), "");
+  co_return done;
 }
 
 asio::awaitable<Status> PeerService::ServeDelete(ReturnAddress from, std::string body) {
@@ -201,14 +234,22 @@ Status PeerService::ServePromote(ReturnAddress from, const std::string& body) {
   return Status::OK();
 }
 
-Status PeerService::ServeDropped(ReturnAddress from, const std::string& body) {
-  ASSIGN_OR_RETURN(const auto message, proto::PeerEntries::Decode(body));
-  RETURN_IF_ERROR(node_.view.CheckEpoch(message.epoch));
-  for (const proto::PeerEntry& entry : message.entries) {
-    node_.directory.Dropped(entry.key, entry.version, from.caller.incarnation);
+asio::awaitable<Status> PeerService::ServeDropped(ReturnAddress from, std::string body) {
+  auto message = proto::PeerEntries::Decode(body);
+  if (!message.ok()) co_return message.status();
+  Status current = node_.view.CheckEpoch(message->epoch);
+  if (current.IsError()) co_return current;
+  for (const proto::PeerEntry& entry : message->entries) {
+    if (!entry.withdrawn) node_.directory.Dropped(entry.key, entry.version, from.caller.incarnation);
+  }
+  const TimePoint deadline = node_.clock.Now() + kWithdrawTimeout;
+  for (proto::PeerEntry& entry : message->entries) {
+    if (!entry.withdrawn) continue;
+    Status noted = co_await node_.directory.Withdraw(std::move(entry.key), entry.version, deadline);
+    if (noted.IsError()) co_return noted;
   }
   node_.transport.Respond(from, Status::OK(), "");
-  return Status::OK();
+  co_return Status::OK();
 }
 
 // The whole of it is read at once, in this epoch: what changes later is ordered by the new shard.

@@ -18,16 +18,18 @@ class PeerService {
   asio::awaitable<void> Serve(transport::Request request);
   asio::awaitable<Status> ServeGet(transport::ReturnAddress from, std::string body);
   asio::awaitable<Status> ServeFetch(transport::ReturnAddress from, std::string body);
-  asio::awaitable<Status> SendObject(transport::ReturnAddress from, std::string key, uint64_t version,
-                                     bool keep_copy, TimePoint deadline);
+  // Answers a `fetch`, whoever it came from first, from this worker's store.
+  asio::awaitable<Status> SendObject(transport::ReturnAddress from, proto::PeerFetch fetch);
   asio::awaitable<Status> ServeUpdate(transport::ReturnAddress from, std::string body);
+  asio::awaitable<Status> ServeExpire(transport::ReturnAddress from, std::string body);
+  asio::awaitable<Status> ServeSetExpiry(transport::ReturnAddress from, std::string body);
   asio::awaitable<Status> ServeDelete(transport::ReturnAddress from, std::string body);
   asio::awaitable<Status> ServeExist(transport::ReturnAddress from, std::string body);
+  asio::awaitable<Status> ServeDropped(transport::ReturnAddress from, std::string body);
   asio::awaitable<Status> ServeCollect(transport::ReturnAddress from, std::string body);
   asio::awaitable<Status> ServeEntries(transport::ReturnAddress from, std::string body);
   Status ServeInvalidate(transport::ReturnAddress from, const std::string& body);
   Status ServePromote(transport::ReturnAddress from, const std::string& body);
-  Status ServeDropped(transport::ReturnAddress from, const std::string& body);
 
   // A message may be acted on: this worker is a member, and in the same epoch as the sender.
   Status Admit(uint64_t epoch) const;

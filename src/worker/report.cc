@@ -41,7 +41,13 @@ std::string StatusReport(const ReportSources& sources) {
   report["objects"] = {{"count", stats.objects},
                        {"bytes", stats.object_bytes},
                        {"evictions", stats.evictions},
-                       {"expirations", stats.expirations}};
+                       {"expirations", stats.expirations},
+                       {"retired", stats.retired}};
+  const shm::IndexUsage index = sources.index.usage();
+  report["index"] = {{"bytes_max", index.bytes_max},
+                     {"record_bytes", index.record_bytes},
+                     {"table_bytes", index.table_bytes},
+                     {"pinned", sources.index.pins().Collect().size()}};
   report["directory"] = {{"entries", node.directory.entries()}, {"complete", node.directory.settled()}};
   report["clients"] = {{"count", sources.sessions.size()},
                        {"pins", sources.sessions.pins()},

@@ -18,6 +18,7 @@ struct ReportSources {
   TimePoint started_at;
   const Node& node;
   const shm::CacheMemory& memory;
+  shm::Index& index;
   const ClientSessions& sessions;
   uint64_t refused_connections;
   const ServiceCounters& counters;

@@ -30,6 +30,11 @@ namespace {
 constexpr size_t kSweepBatch = 1000;
 constexpr auto kSweepIntervalMax = std::chrono::seconds(1);
 constexpr auto kRejoinPause = std::chrono::seconds(1);
+// Objects that background eviction drops in one go: about a millisecond.
+constexpr size_t kEvictBatch = 1000;
+// Of the cache memory: what keys and records of many small objects may take beside it.
+constexpr uint64_t kIndexShare = 2;
+constexpr uint64_t kIndexBytesMin = 64 << 20;
 
 std::string RegistrationPrefix(const std::string& cluster_name) {
   return "/datasystem/" + (cluster_name.empty() ? std::string("default") : cluster_name) + "/workers/";
@@ -56,7 +61,7 @@ struct Worker::Parts {
   void OnLost(Status reason);
   void OnSettled();
   void RejoinUntilDone(std::stop_token stop);
-  asio::awaitable<void> SweepExpired();
+  asio::awaitable<void> KeepHouse();
   void Leave();
   cluster::Member Registration() const;
 
@@ -65,6 +70,7 @@ struct Worker::Parts {
   const Clock& clock = Clock::Steady();
   TimePoint started_at = clock.Now();
   std::unique_ptr<shm::CacheMemory> memory;
+  std::unique_ptr<shm::Index> index;
   EventLoop loop;
   std::unique_ptr<Listener> tcp_listener;
   std::unique_ptr<Listener> unix_listener;
@@ -110,8 +116,12 @@ Status Worker::Parts::Open() {
     RETURN_IF_ERROR(transport->RegisterMemory(bytes));
   }
 
+  shm::IndexOptions index_options;
+  index_options.bytes_max = std::max(options.memory.size_bytes / kIndexShare, kIndexBytesMin);
+  index_options.incarnation = self.incarnation;
+  ASSIGN_OR_RETURN(index, shm::Index::Create(index_options));
   store = std::make_unique<store::ObjectStore>(
-      *memory, clock, [this](const store::Object& object) { holder.NoteDropped(object); });
+      *memory, *index, clock, [this](const store::Object& object) { holder.NoteDropped(object); });
   node = std::make_unique<Node>(
       Node{loop.context(), clock, view, *store, directory, *transport, pending});
   holder.Bind(node.get());
@@ -139,6 +149,7 @@ Status Worker::Parts::Open() {
                              .started_at = started_at,
                              .node = *node,
                              .memory = *memory,
+                             .index = *index,
                              .sessions = clients->sessions(),
                              .refused_connections = clients->refused(),
                              .counters = objects->counters()});
@@ -167,7 +178,7 @@ void Worker::Parts::StartServing() {
     });
   }
   probes.StartLiveness();
-  asio::co_spawn(loop.context(), SweepExpired(), asio::detached);
+  asio::co_spawn(loop.context(), KeepHouse(), asio::detached);
 }
 
 cluster::Member Worker::Parts::Registration() const {
@@ -200,6 +211,7 @@ Status Worker::Parts::Join() {
   events.on_valid_until = [this](TimePoint until) {
     loop.Post([this, until] {
       view.set_valid_until(until);
+      index->set_valid_until(until);
       view.set_fence_reason("the lease could not be renewed in time; is the cluster store reachable?");
     });
   };
@@ -220,6 +232,7 @@ void Worker::Parts::OnSettled() {
 }
 
 void Worker::Parts::OnLost(Status reason) {
+  index->set_valid_until(TimePoint::min());
   const size_t dropped = ring_follower->OnLost(
       fmt::format("its lease is lost ({}), it is joining again", reason.GetMsg()));
   ready = false;
@@ -255,10 +268,21 @@ void Worker::Parts::RejoinUntilDone(std::stop_token stop) {
   }
 }
 
-// Also keeps the promise that memory of expired objects comes back when nobody reads them.
-asio::awaitable<void> Worker::Parts::SweepExpired() {
-  for (;;) {
+// Memory of expired and of overwritten objects comes back, and some stays free for what is written next.
+asio::awaitable<void> Worker::Parts::KeepHouse() {
+  for (bool evicting = false;;) {
     const TimePoint next = store->SweepExpired(kSweepBatch);
+    const uint64_t reserved = memory->usage().reserved_bytes;
+    if (reserved > options.watermarks.high_bytes) evicting = true;
+    if (reserved <= options.watermarks.low_bytes) evicting = false;
+    if (evicting) {
+      evicting = store->EvictSome(reserved - options.watermarks.low_bytes, kEvictBatch) == kEvictBatch;
+    }
+    store->Reclaim();
+    if (evicting) {
+      co_await Pause(loop.context(), std::chrono::milliseconds(1));
+      continue;
+    }
     const TimePoint latest = clock.Now() + kSweepIntervalMax;
     const Duration pause = std::max<Duration>(std::min(next, latest) - clock.Now(),
                                               std::chrono::milliseconds(10));
@@ -268,6 +292,7 @@ asio::awaitable<void> Worker::Parts::SweepExpired() {
 
 void Worker::Parts::Leave() {
   probes.Clear();
+  index->set_valid_until(TimePoint::min());  // before anybody may take over
   const uint64_t objects_held = store->stats().objects;
   const size_t others = view.view().members.size() > 0 ? view.view().members.size() - 1 : 0;
   LOG_INFO("leaving the cluster address={} objects_lost={} other_members={}", self.address, objects_held,

@@ -1,8 +1,19 @@
 #include "worker/worker_options.h"
 
+#include <algorithm>
+
 namespace datasystem::worker {
 
 using namespace config;  // NOLINT: the names of the flags
+
+Watermarks Watermarks::Of(uint64_t size_bytes, double high_ratio, double low_ratio, uint64_t reserve_bytes) {
+  const auto level = [size_bytes](double ratio, uint64_t free_bytes_max) {
+    const auto by_ratio = static_cast<uint64_t>(ratio * static_cast<double>(size_bytes));
+    const uint64_t by_reserve = size_bytes - std::min(size_bytes, free_bytes_max);
+    return std::max(by_ratio, by_reserve);
+  };
+  return {.high_bytes = level(high_ratio, reserve_bytes), .low_bytes = level(low_ratio, 2 * reserve_bytes)};
+}
 
 Result<WorkerOptions> WorkerOptions::FromFlags(const FlagValues& flags) {
   WorkerOptions options;
@@ -20,11 +31,17 @@ Result<WorkerOptions> WorkerOptions::FromFlags(const FlagValues& flags) {
   options.lease_ttl = std::chrono::seconds(flags.Get(kNodeTimeoutS));
   options.renew_interval = std::chrono::milliseconds(flags.Get(kHeartbeatIntervalMs));
 
-  options.memory.size_bytes = flags.Get(kSharedMemorySizeMb) << 20;
+  options.memory.size_bytes = (flags.Get(kSharedMemorySizeMb) << 20) * flags.Get(kOcShmThresholdPercentage) / 100;
   options.memory.arenas = flags.Get(kArenaPerTenant);
   options.memory.huge_pages = flags.Get(kEnableHugeTlb);
   options.memory.transparent_huge_pages = flags.Get(kEnableThp);
   options.memory.populate_at_start = flags.Get(kSharedMemoryPopulate);
+  options.memory.fallocate = flags.Get(kEnableFallocate);
+  options.memory.return_idle_after = std::chrono::seconds(flags.Get(kMemoryReclamationTimeSecond));
+  options.memory.pinned = flags.Get(kEnableRdma);
+  options.watermarks = Watermarks::Of(options.memory.size_bytes, flags.Get(kEvictionHighWatermarkRatio),
+                                      flags.Get(kEvictionLowWatermarkRatio),
+                                      uint64_t{flags.Get(kEvictionReserveMemThresholdMb)} << 20);
   options.offer_shared_memory = flags.Get(kIpcThroughSharedMemory);
   options.unix_socket_dir = flags.Get(kUnixDomainSocketDir);
   options.inline_threshold_bytes = flags.Get(kOcShmTransferThresholdKb) << 10;

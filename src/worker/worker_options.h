@@ -12,6 +12,15 @@
 
 namespace datasystem::worker {
 
+// Fill levels of the cache memory between which background eviction works.
+struct Watermarks {
+  uint64_t high_bytes = 0;  // reserved by the arenas: above, eviction starts
+  uint64_t low_bytes = 0;   // and goes on until no more than this is
+
+  // The ratios say how much stays free, but never more than the reserve, twice that at the low one.
+  static Watermarks Of(uint64_t size_bytes, double high_ratio, double low_ratio, uint64_t reserve_bytes);
+};
+
 struct WorkerOptions {
   SocketAddress worker_address;  // announced
   SocketAddress bind_address;    // listened on
@@ -21,6 +30,7 @@ struct WorkerOptions {
   std::chrono::milliseconds renew_interval{1000};
 
   shm::CacheMemoryOptions memory;
+  Watermarks watermarks;
   bool offer_shared_memory = true;
   std::string unix_socket_dir;
   uint64_t inline_threshold_bytes = 500 << 10;

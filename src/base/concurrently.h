@@ -9,7 +9,7 @@
 
 #include "base/wait_list.h"
 
-namespace datasystem::worker {
+namespace datasystem {
 
 // `run(index)` returns asio::awaitable<void>; it is kept alive until the last one has ended.
 template <typename Run>
@@ -38,4 +38,4 @@ asio::awaitable<void> ForEachConcurrently(asio::io_context& context, size_t coun
   while (shared->running > 0) co_await shared->ended.Wait(TimePoint::max());
 }
 
-}  // namespace datasystem::worker
+}  // namespace datasystem

@@ -1,0 +1,286 @@
+// The calls of KVClient that read. Each looks into the index first and asks the worker for the
+// rest.
+#include <unordered_set>
+
+#include "client/copy.h"
+#include "client/kv_client_impl.h"
+
+namespace datasystem {
+
+using client::Fetched;
+using client::Session;
+using client::WithTraceId;
+using std::chrono::milliseconds;
+
+namespace {
+
+Status CheckSubTimeout(int32_t sub_timeout_ms) {
+  if (sub_timeout_ms < 0)
+    return errors::Invalid("subTimeoutMs is {}, expected 0 or more", sub_timeout_ms);
+  return Status::OK();
+}
+
+std::shared_ptr<ReadOnlyBuffer::Impl> FindIn(const std::shared_ptr<Session>& session,
+                                             const std::string& key) {
+  if (session->index() == nullptr) return nullptr;
+  auto found = session->index()->Find(key);
+  if (!found) return nullptr;
+  auto view = std::make_shared<ReadOnlyBuffer::Impl>();
+  view->bytes = found->bytes;
+  view->local_pin = client::LocalPin(session, std::move(found->pin));
+  return view;
+}
+
+void CopyTo(std::string& val, std::span<const std::byte> bytes) {
+  // A string that must grow would be filled with zeros first: copying once is faster then.
+  if (val.size() < bytes.size()) {
+    val.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  } else {
+    val.resize(bytes.size());
+    client::Copy(std::as_writable_bytes(std::span(val)), bytes);
+  }
+}
+
+// Throws nothing: a value that this process has no memory for is left to the way that says so.
+bool CopyFrom(Session& session, const std::string& key, std::string& val) {
+  if (session.index() == nullptr) return false;
+  const auto found = session.index()->Find(key);
+  if (!found) return false;
+  try {
+    CopyTo(val, found->bytes);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  return true;
+}
+
+Status CutTo(const client::Slice& slice, std::span<const std::byte>& bytes,
+             const std::string& key) {
+  if (slice.offset >= bytes.size()) {
+    return errors::OutOfRange("offset {} is at or after the end of the {} bytes of key {}",
+                              slice.offset, bytes.size(), key);
+  }
+  bytes = bytes.subspan(slice.offset);
+  if (slice.size != 0 && slice.size < bytes.size()) bytes = bytes.first(slice.size);
+  return Status::OK();
+}
+
+Optional<ReadOnlyBuffer> ToReadOnlyBuffer(client::View view) {
+  if (view == nullptr) return {};
+  return ReadOnlyBuffer(std::move(view));
+}
+
+Optional<Buffer> ToBuffer(client::View view) {
+  if (view == nullptr) return {};
+  auto impl = std::make_shared<Buffer::Impl>();
+  impl->read_only = std::move(view);
+  return Buffer(std::move(impl));
+}
+
+}  // namespace
+
+KVClient::Impl::View KVClient::Impl::FindView(const std::string& key) {
+  const auto session = Local();
+  if (!session.ok() || session::CheckKey(key).IsError()) return nullptr;
+  return FindIn(*session, key);
+}
+
+bool KVClient::Impl::FindString(const std::string& key, std::string& val) {
+  const auto session = Local();
+  return session.ok() && session::CheckKey(key).IsOk() && CopyFrom(**session, key, val);
+}
+
+Status KVClient::Impl::FetchMissing(const std::vector<std::string>& keys,
+                                    const std::vector<Slice>& slices,
+                                    const std::vector<size_t>& missing, int32_t sub_timeout_ms,
+                                    const client::Place& place, const Done& done,
+                                    std::vector<Status>& outcomes) {
+  if (missing.empty()) return client::AnyObtained(outcomes);
+  const auto context = Remote(milliseconds(sub_timeout_ms));
+  const TimePoint wait_until = Clock::Steady().Now() + milliseconds(sub_timeout_ms);
+  for (std::span<const size_t> rest(missing); !rest.empty();) {
+    const auto part = rest.first(std::min(rest.size(), session::kBatchMax));
+    rest = rest.subspan(part.size());
+    const auto fetch = [&]() -> Result<std::vector<Fetched>> {
+      RETURN_IF_ERROR(context.status());
+      proto::GetRequest request;
+      for (const size_t index : part) {
+        request.keys.push_back(keys[index]);
+        if (slices.empty()) continue;
+        request.offsets.push_back(slices[index].offset);
+        request.sizes.push_back(slices[index].size);
+      }
+      if (sub_timeout_ms > 0) {
+        const auto left = std::chrono::ceil<milliseconds>(wait_until - Clock::Steady().Now());
+        request.sub_timeout_ms =
+            static_cast<uint32_t>(std::clamp<int64_t>(left.count(), 0, sub_timeout_ms));
+      }
+      const auto place_of_part = [&](size_t i, uint64_t size) { return place(part[i], size); };
+      return client::Fetch(context->session, std::move(request), context->deadline, place_of_part);
+    };
+    auto items = fetch();
+    for (size_t i = 0; i < part.size(); ++i) {
+      Status& outcome = outcomes[part[i]];
+      outcome = items.ok() ? (*items)[i].status : items.status();
+      if (outcome.IsOk()) done(part[i], (*items)[i]);
+    }
+  }
+  return client::AnyObtained(outcomes);
+}
+
+Status KVClient::Impl::GetStrings(const std::vector<std::string>& keys, std::span<std::string> vals,
+                                  int32_t sub_timeout_ms) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Local());
+  RETURN_IF_ERROR(CheckSubTimeout(sub_timeout_ms));
+  ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (outcomes[i].IsOk() && !CopyFrom(*session, keys[i], vals[i])) missing.push_back(i);
+  }
+  const auto place = [&vals](size_t index, uint64_t size) {
+    vals[index].resize(size);
+    return std::as_writable_bytes(std::span(vals[index]));
+  };
+  const auto done = [&](size_t index, Fetched& item) {
+    if (item.view.empty()) return;
+    try {
+      CopyTo(vals[index], item.view);
+    } catch (const std::bad_alloc&) {
+      outcomes[index] =
+          errors::OutOfMemory("this process has no {} bytes for a value", item.view.size());
+    }
+    item.pin = {};
+  };
+  const Status status = FetchMissing(keys, {}, missing, sub_timeout_ms, place, done, outcomes);
+  // A message that broke off may have left something there.
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (outcomes[i].IsError()) vals[i].clear();
+  }
+  return status;
+}
+
+Status KVClient::Impl::GetViews(const std::vector<std::string>& keys,
+                                const std::vector<Slice>& slices, Views& views,
+                                int32_t sub_timeout_ms) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Local());
+  RETURN_IF_ERROR(CheckSubTimeout(sub_timeout_ms));
+  ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
+  views.resize(keys.size());
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (outcomes[i].IsError()) continue;
+    auto view = FindIn(session, keys[i]);
+    if (view == nullptr) {
+      missing.push_back(i);
+      continue;
+    }
+    if (!slices.empty()) outcomes[i] = CutTo(slices[i], view->bytes, keys[i]);
+    if (outcomes[i].IsOk()) views[i] = std::move(view);
+  }
+  std::vector<std::shared_ptr<ReadOnlyBuffer::Impl>> received(missing.empty() ? 0 : keys.size());
+  const auto place = [&received](size_t index, uint64_t size) {
+    received[index] = std::make_shared<ReadOnlyBuffer::Impl>();
+    received[index]->own.reset(new std::byte[size]);
+    const std::span bytes(received[index]->own.get(), size);
+    received[index]->bytes = bytes;
+    return bytes;
+  };
+  const auto done = [&](size_t index, Fetched& item) {
+    auto view = std::move(received[index]);
+    if (view == nullptr) {
+      view = std::make_shared<ReadOnlyBuffer::Impl>();
+      view->bytes = item.view;
+      view->pin = std::move(item.pin);
+    }
+    views[index] = std::move(view);
+  };
+  return FetchMissing(keys, slices, missing, sub_timeout_ms, place, done, outcomes);
+}
+
+Status KVClient::Get(const std::string& key, std::string& val, int32_t subTimeoutMs) {
+  // Straight into `val`: its memory, if it has been used before, is faster than any new one.
+  if (subTimeoutMs >= 0 && impl_->FindString(key, val)) return Status::OK();
+  const Status status = WithTraceId(impl_->GetStrings({key}, {&val, 1}, subTimeoutMs));
+  if (status.IsError()) val.clear();
+  return status;
+}
+
+Status KVClient::Get(const std::string& key, Optional<ReadOnlyBuffer>& buffer,
+                     int32_t subTimeoutMs) {
+  Impl::View view = subTimeoutMs >= 0 ? impl_->FindView(key) : nullptr;
+  if (view == nullptr) {
+    Impl::Views views;
+    const Status status = WithTraceId(impl_->GetViews({key}, {}, views, subTimeoutMs));
+    if (status.IsError()) return status;
+    view = std::move(views[0]);
+  }
+  buffer = ToReadOnlyBuffer(std::move(view));
+  return Status::OK();
+}
+
+Status KVClient::Get(const std::string& key, Optional<Buffer>& buffer, int32_t subTimeoutMs) {
+  Impl::View view = subTimeoutMs >= 0 ? impl_->FindView(key) : nullptr;
+  if (view == nullptr) {
+    Impl::Views views;
+    const Status status = WithTraceId(impl_->GetViews({key}, {}, views, subTimeoutMs));
+    if (status.IsError()) return status;
+    view = std::move(views[0]);
+  }
+  buffer = ToBuffer(std::move(view));
+  return Status::OK();
+}
+
+Status KVClient::Get(const std::vector<std::string>& keys, std::vector<std::string>& vals,
+                     int32_t subTimeoutMs) {
+  std::vector<std::string> obtained(keys.size());
+  const Status status = WithTraceId(impl_->GetStrings(keys, obtained, subTimeoutMs));
+  if (status.IsOk()) vals = std::move(obtained);
+  return status;
+}
+
+Status KVClient::Get(const std::vector<std::string>& keys,
+                     std::vector<Optional<ReadOnlyBuffer>>& buffers, int32_t subTimeoutMs) {
+  Impl::Views views;
+  const Status status = WithTraceId(impl_->GetViews(keys, {}, views, subTimeoutMs));
+  if (status.IsError()) return status;
+  buffers.clear();
+  for (auto& view : views) buffers.push_back(ToReadOnlyBuffer(std::move(view)));
+  return status;
+}
+
+Status KVClient::Get(const std::vector<std::string>& keys, std::vector<Optional<Buffer>>& buffers,
+                     int32_t subTimeoutMs) {
+  Impl::Views views;
+  const Status status = WithTraceId(impl_->GetViews(keys, {}, views, subTimeoutMs));
+  if (status.IsError()) return status;
+  buffers.clear();
+  for (auto& view : views) buffers.push_back(ToBuffer(std::move(view)));
+  return status;
+}
+
+Status KVClient::Read(const std::vector<ReadParam>& readParams,
+                      std::vector<Optional<ReadOnlyBuffer>>& buffers) {
+  Impl::Views views;
+  const auto read = [&]() -> Status {
+    std::vector<std::string> keys;
+    std::vector<Impl::Slice> slices;
+    std::unordered_set<std::string_view> seen;
+    for (const ReadParam& param : readParams) {
+      if (param.size > UINT64_MAX - param.offset) {
+        return errors::Invalid("offset {} and size {} of key {} go beyond 64 bits", param.offset,
+                               param.size, param.key);
+      }
+      if (!seen.insert(param.key).second) return errors::Invalid("key {} occurs twice", param.key);
+      keys.push_back(param.key);
+      slices.push_back({param.offset, param.size});
+    }
+    return impl_->GetViews(keys, slices, views, 0);
+  };
+  const Status status = WithTraceId(read());
+  if (status.IsError()) return status;
+  buffers.clear();
+  for (auto& view : views) buffers.push_back(ToReadOnlyBuffer(std::move(view)));
+  return status;
+}
+
+}  // namespace datasystem
