@@ -35,9 +35,11 @@ class Dscli:
         self._pids = []
 
     def popen(self, *arguments: str) -> subprocess.Popen:
+        # A suite that runs in the background of a shell has SIGINT ignored, and its children inherit that.
         return subprocess.Popen([sys.executable, "-m", "yr.datasystem.cli", *arguments], text=True,
                                 cwd=self.folder, env=self._environment, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE)
+                                stderr=subprocess.PIPE,
+                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def __call__(self, *arguments: str) -> SimpleNamespace:
         process = self.popen(*arguments)
