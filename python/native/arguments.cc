@@ -1,5 +1,6 @@
 #include "arguments.h"
 
+#include <stdexcept>
 #include <utility>
 
 namespace datasystem::python {
@@ -22,18 +23,23 @@ std::vector<std::string> KeysOf(const py::list& keys) {
   return names;
 }
 
+int64_t IntegerOf(py::handle value, const std::string& name, int64_t low, int64_t high) {
+  if (!PyLong_CheckExact(value.ptr())) ThrowInvalidType(name, "int");
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (overflow != 0 || number < low || number > high) {
+    throw std::runtime_error("Invalid " + name + " size " + std::string(py::str(value)) +
+                             " is set, which should be between [" + std::to_string(low) + "," +
+                             std::to_string(high) + "]");
+  }
+  return number;
+}
+
 ValueView::ValueView(py::handle value, const std::string& name) {
   PyObject* object = value.ptr();
   if (PyBytes_CheckExact(object)) {
     owner_ = py::reinterpret_borrow<py::object>(value);
     bytes_ = {PyBytes_AS_STRING(object), static_cast<size_t>(PyBytes_GET_SIZE(object))};
-  } else if (PyByteArray_CheckExact(object) || Py_TYPE(object) == &PyMemoryView_Type) {
-    if (PyObject_GetBuffer(object, &buffer_, PyBUF_SIMPLE) != 0) {
-      PyErr_Clear();
-      throw py::type_error("The input of " + name +
-                           " is a memoryview with gaps or already released; pass bytes(" + name + ")");
-    }
-    bytes_ = {static_cast<const char*>(buffer_.buf), static_cast<size_t>(buffer_.len)};
   } else if (PyUnicode_CheckExact(object)) {
     if (PyUnicode_READY(object) != 0) throw py::error_already_set();
     if (PyUnicode_IS_COMPACT_ASCII(object)) {
@@ -46,6 +52,14 @@ ValueView::ValueView(py::handle value, const std::string& name) {
       if (!owner_) throw py::error_already_set();
       bytes_ = {PyBytes_AS_STRING(owner_.ptr()), static_cast<size_t>(PyBytes_GET_SIZE(owner_.ptr()))};
     }
+  } else if (PyObject_CheckBuffer(object)) {
+    // Simple: the bytes in the order of C, whatever their format and shape.
+    if (PyObject_GetBuffer(object, &buffer_, PyBUF_SIMPLE) != 0) {
+      PyErr_Clear();
+      throw py::type_error("The input of " + name + " is a " + Py_TYPE(object)->tp_name +
+                           " with gaps or already released; pass bytes(" + name + ")");
+    }
+    bytes_ = {static_cast<const char*>(buffer_.buf), static_cast<size_t>(buffer_.len)};
   } else {
     ThrowInvalidType(name, "bytes, bytearray, memoryview, str");
   }

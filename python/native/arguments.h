@@ -4,6 +4,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,11 +20,15 @@ namespace py = pybind11;
 // TypeError names the first element that is not exactly a str.
 std::vector<std::string> KeysOf(const py::list& keys);
 
-// The bytes of a bytes, bytearray, memoryview or str object, without a copy (a str with other than ASCII
-// characters is encoded first). The object cannot be resized or freed while the view lives.
+// TypeError unless it is exactly an int, RuntimeError unless low <= value <= high; the words are those of
+// yr.datasystem.util.
+int64_t IntegerOf(py::handle value, const std::string& name, int64_t low, int64_t high);
+
+// The bytes of a str, or of anything that has the buffer protocol and no gaps, without a copy (a str with
+// other than ASCII characters is encoded first). The object cannot be resized or freed while the view lives.
 class ValueView {
  public:
-  // `name` for the TypeError: no such type, or a memoryview with gaps.
+  // `name` for the TypeError: no such type, or a buffer with gaps.
   ValueView(py::handle value, const std::string& name);
   ValueView(ValueView&& other) noexcept;
   ValueView& operator=(ValueView&&) = delete;

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -11,9 +12,12 @@
 #include <vector>
 
 #include "arguments.h"
+#include "buffer.h"
+#include "client/trace_id.h"
 #include "datasystem/kv_client.h"
 #include "gil.h"
 #include "results.h"
+#include "session/key_rules.h"
 
 namespace datasystem::python {
 namespace {
@@ -84,12 +88,80 @@ class Client {
   }
 
   py::list Get(const py::list& keys, bool convert_to_str, int32_t sub_timeout_ms) {
-    auto found = Fetch(keys, sub_timeout_ms);
+    auto found = Fetch<ReadOnlyBuffer>(keys, sub_timeout_ms);
     return CopyOut(found, convert_to_str);
   }
 
   py::list GetReadOnlyBuffers(const py::list& keys, int32_t timeout_ms) {
-    auto found = Fetch(keys, timeout_ms);
+    auto found = Fetch<ReadOnlyBuffer>(keys, timeout_ms);
+    return WrapBuffers(found);
+  }
+
+  // Memory for all of them, or an error.
+  py::list MCreate(const py::list& keys, const py::list& sizes, WriteMode mode, uint32_t ttl_second) {
+    const std::vector<std::string> names = KeysOf(keys);
+    std::vector<uint64_t> lengths;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      lengths.push_back(static_cast<uint64_t>(
+          IntegerOf(sizes[i], "sizes[" + std::to_string(i) + "]", 1, INT64_MAX)));
+    }
+    std::vector<std::shared_ptr<Buffer>> buffers(names.size());
+    const SetParam param{.writeMode = mode, .ttlSecond = ttl_second};
+    ThrowIfError(Call([&]() -> Status {
+      Status status = client::WithTraceId(session::CheckBatchSize(names.size()));
+      if (status.IsOk() && names.size() != lengths.size()) {
+        status = client::WithTraceId(
+            Status(K_INVALID, "there are " + std::to_string(names.size()) + " keys, but " +
+                                  std::to_string(lengths.size()) + " sizes"));
+      }
+      for (size_t i = 0; status.IsOk() && i < names.size(); ++i) {
+        status = client_->Create(names[i], lengths[i], param, buffers[i]);
+      }
+      if (status.IsError()) buffers.clear();  // here, since it may tell the worker so
+      return status;
+    }));
+    py::list result(buffers.size());
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      result[i] = py::cast(std::make_unique<BufferHandle>(std::move(buffers[i])));
+    }
+    return result;
+  }
+
+  // Publishes as many as it can; the error is that of the first that failed.
+  void MSetBuffer(const py::list& buffers) {
+    // Their own references: another thread may change the list meanwhile.
+    std::vector<py::object> owners;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      py::object buffer = buffers[i];
+      if (!py::isinstance<BufferHandle>(buffer)) {
+        ThrowInvalidType("buffers[" + std::to_string(i) + "]", "Buffer");
+      }
+      owners.push_back(std::move(buffer));
+    }
+    struct Publishing {
+      std::vector<BufferHandle*> handles;
+      ~Publishing() {
+        for (BufferHandle* handle : handles) handle->EndPublish();
+      }
+    } publishing;
+    for (const py::object& owner : owners) {
+      auto& handle = owner.cast<BufferHandle&>();
+      handle.BeginPublish();
+      publishing.handles.push_back(&handle);
+    }
+    ThrowIfError(Call([&]() -> Status {
+      Status first = client::WithTraceId(session::CheckBatchSize(publishing.handles.size()));
+      if (first.IsError()) return first;
+      for (BufferHandle* handle : publishing.handles) {
+        const Status status = client_->Set(handle->buffer());
+        if (first.IsOk()) first = status;
+      }
+      return first;
+    }));
+  }
+
+  py::list GetBuffers(const py::list& keys, int32_t timeout_ms) {
+    auto found = Fetch<Buffer>(keys, timeout_ms);
     return WrapBuffers(found);
   }
 
@@ -127,9 +199,10 @@ class Client {
     return function();
   }
 
-  std::vector<Optional<ReadOnlyBuffer>> Fetch(const py::list& keys, int32_t sub_timeout_ms) {
+  template <typename View>
+  std::vector<Optional<View>> Fetch(const py::list& keys, int32_t sub_timeout_ms) {
     const std::vector<std::string> names = KeysOf(keys);
-    std::vector<Optional<ReadOnlyBuffer>> found;
+    std::vector<Optional<View>> found;
     ThrowIfError(Call([&] { return client_->Get(names, found, sub_timeout_ms); }));
     return found;
   }
@@ -178,6 +251,10 @@ void BindKVClient(py::module_& module) {
   py::enum_<ExistenceOpt>(module, "ExistenceOpt", "Whether a set may overwrite.")
       .value("NONE", ExistenceOpt::NONE, "create or overwrite")
       .value("NX", ExistenceOpt::NX, "only if the key does not exist");
+  py::enum_<CacheType>(module, "CacheType", "Where values are kept. This version keeps them in memory only.")
+      .value("MEMEORY", CacheType::MEMORY, "memory; the name that programs use")
+      .value("MEMORY", CacheType::MEMORY, "memory")
+      .value("DISK", CacheType::DISK, "disk");
   py::class_<Client>(module, "KVClient")
       .def(py::init(&MakeClient))
       .def("init", &Client::Init)
@@ -186,6 +263,9 @@ void BindKVClient(py::module_& module) {
       .def("set_value", &Client::SetValue)
       .def("mset", &Client::MSet)
       .def("get", &Client::Get)
+      .def("mcreate", &Client::MCreate)
+      .def("mset_buffer", &Client::MSetBuffer)
+      .def("get_buffers", &Client::GetBuffers)
       .def("get_read_only_buffers", &Client::GetReadOnlyBuffers)
       .def("delete", &Client::Delete)
       .def("exist", &Client::Exist)

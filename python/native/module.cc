@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "buffer.h"
 #include "client/worker_report.h"
 #include "datasystem/context/context.h"
 #include "datasystem/utils/status.h"
@@ -41,6 +42,7 @@ PYBIND11_MODULE(libds_client_py, module) {
   py::module_::import("atexit").attr("register")(py::cpp_function(&GilRelease::EndCalls));
   BindStatus(module);
   BindReadOnlyBuffer(module);
+  BindBuffer(module);
   BindKVClient(module);
   module.def("set_trace_id",
              [](const std::string& trace_id) { ThrowIfError(Context::SetTraceId(trace_id)); });
