@@ -8,7 +8,7 @@ from yr.datasystem.kv_client import ExistenceOpt
 TEXT = "The input of {} has invalid type, valid type: [{}]"
 
 
-class Bytes(bytes):
+class Text(str):
     pass
 
 
@@ -61,19 +61,19 @@ def test_constructor_takes_all_thirteen_by_position_and_both_names_of_the_timeou
 
 
 @pytest.mark.parametrize("keys", [None, "key", ("key",), {"key"}, b"key", 1])
-@pytest.mark.parametrize("method", ["get", "get_read_only_buffers", "delete", "exist"])
+@pytest.mark.parametrize("method", ["get", "get_read_only_buffers", "get_buffers", "delete", "exist"])
 def test_keys_must_be_a_list(idle, method, keys):
     with refused(TypeError, TEXT.format("keys", "list")):
         getattr(idle, method)(keys)
 
 
-@pytest.mark.parametrize("method", ["get", "get_read_only_buffers", "delete", "exist"])
+@pytest.mark.parametrize("method", ["get", "get_read_only_buffers", "get_buffers", "delete", "exist"])
 def test_each_key_of_a_batch_must_be_a_str(idle, method):
     with refused(TypeError, TEXT.format("keys[1]", "str")):
         getattr(idle, method)(["a", b"b"])
 
 
-@pytest.mark.parametrize("value", [None, 1, 1.5, Bytes(b"x"), ["x"], object()])
+@pytest.mark.parametrize("value", [None, 1, 1.5, Text("x"), ["x"], object()])
 def test_values_of_other_types_are_refused(idle, value):
     valid = "bytes, bytearray, memoryview, str"
     with refused(TypeError, TEXT.format("val", valid)):
@@ -84,9 +84,34 @@ def test_values_of_other_types_are_refused(idle, value):
         idle.mset(["a", "b"], [b"x", value])
 
 
-def test_a_memoryview_with_gaps_is_refused(idle):
+def test_a_buffer_with_gaps_or_released_is_refused(idle):
     with pytest.raises(TypeError, match="memoryview with gaps"):
         idle.set("key", memoryview(b"abcdef")[::2])
+    released = memoryview(b"abcdef")
+    released.release()
+    with pytest.raises(TypeError, match="already released"):
+        idle.set("key", released)
+
+
+def test_mcreate_and_mset_buffer_refuse_wrong_types_and_sizes(idle):
+    with refused(TypeError, TEXT.format("keys", "list")):
+        idle.mcreate("k", [1])
+    with refused(TypeError, TEXT.format("sizes", "list")):
+        idle.mcreate(["k"], 1)
+    with refused(TypeError, TEXT.format("sizes[0]", "int")):
+        idle.mcreate(["k"], [True])
+    for size in (-1, 0, 2**63, 2**70):
+        with refused(RuntimeError, f"Invalid sizes[0] size {size} is set, which should be between "
+                                   f"[1,{2**63 - 1}]"):
+            idle.mcreate(["k"], [size])
+    with refused(TypeError, TEXT.format("buffers", "list")):
+        idle.mset_buffer(None)
+    with refused(TypeError, TEXT.format("buffers[0]", "Buffer")):
+        idle.mset_buffer([b"bytes"])
+    with pytest.raises(RuntimeError, match="The keys are empty"):
+        idle.mcreate([], [])
+    with pytest.raises(RuntimeError, match=r"^code: \[Invalid parameter\].*2 keys, but 1 sizes"):
+        idle.mcreate(["a", "b"], [1])
 
 
 @pytest.mark.parametrize("arguments, name, valid", [

@@ -1,5 +1,7 @@
 """KVClient against a real worker."""
 
+import array
+import ctypes
 import gc
 import hashlib
 import os
@@ -20,10 +22,20 @@ def key(client):
 
 @pytest.mark.parametrize("value", [
     b"value", bytearray(b"value"), memoryview(b"value"), "value", memoryview(bytearray(b"..value.."))[2:7],
+    array.array("B", b"value"), type("Bytes", (bytes,), {})(b"value"), ctypes.create_string_buffer(b"value", 5),
 ])
 def test_every_type_of_value_is_stored_as_its_bytes(client, key, value):
     client.set(key, value)
     assert client.get([key]) == [b"value"]
+
+
+def test_buffers_of_any_format_and_shape_are_stored_as_their_bytes(client, key):
+    numbers = array.array("d", range(100))
+    client.set(key, numbers)
+    assert client.get([key]) == [numbers.tobytes()]
+    table = memoryview(numbers).cast("B").cast("d", [10, 10])
+    assert client.mset([key], [table]) == []
+    assert client.get([key]) == [numbers.tobytes()]
 
 
 def test_text_is_stored_as_utf_8_and_comes_back_as_text(client, key):

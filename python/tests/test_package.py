@@ -1,11 +1,13 @@
 """The package as users get it."""
 
+import ast
 import subprocess
 from pathlib import Path
 
 import pytest
 
 import yr.datasystem
+from yr.datasystem.kv_client import CacheType, SetParam
 from yr.datasystem.lib import libds_client_py
 
 MODULE = libds_client_py.__file__
@@ -14,10 +16,36 @@ SYSTEM = {"linux-vdso.so.1", "libc.so.6", "libm.so.6", "libpthread.so.0", "libdl
 
 
 def test_public_names_are_there():
-    assert sorted(yr.datasystem.__all__) == ["Context", "KVClient", "Status", "WriteMode"]
+    assert sorted(yr.datasystem.__all__) == ["Buffer", "Context", "KVClient", "Status", "WriteMode"]
     for name in yr.datasystem.__all__:
         assert getattr(yr.datasystem, name).__doc__
-    assert (Path(yr.datasystem.__file__).parent / "py.typed").exists()
+    folder = Path(yr.datasystem.__file__).parent
+    assert (folder / "py.typed").exists() and (folder / "lib" / "libds_client_py.pyi").exists()
+
+
+@pytest.mark.parametrize("name", ["StreamClient", "HeteroClient", "ObjectClient", "DsClient", "Future"])
+def test_a_name_that_this_version_lacks_says_so(name):
+    with pytest.raises(ImportError, match=f"this version of yr.datasystem has no {name}"):
+        exec(f"from yr.datasystem import {name}")
+    assert not hasattr(yr.datasystem, "no_such_name")
+
+
+def test_the_stub_of_the_native_module_has_its_names():
+    stub = ast.parse(Path(MODULE).parent.joinpath("libds_client_py.pyi").read_text())
+    for node in stub.body:
+        if isinstance(node, ast.ClassDef):
+            native = getattr(libds_client_py, node.name)
+            stated = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            there = {name for name, value in vars(native).items()
+                     if not name.startswith("_") and callable(value)}
+            # Before Python 3.12 the buffer protocol has no method.
+            assert {name for name in stated if not name.startswith("_")} == there - {"name", "value"} - {
+                name for name in there if name in getattr(native, "__members__", {})}
+
+
+def test_the_cache_type_has_both_spellings():
+    assert CacheType.MEMEORY == CacheType.MEMORY != CacheType.DISK
+    assert SetParam().cache_type == CacheType.MEMORY and SetParam(ttl_second=5).ttl_second == 5
 
 
 def test_the_native_module_needs_nothing_but_glibc():

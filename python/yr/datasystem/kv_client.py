@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, NamedTuple, Union
+
 from .lib import libds_client_py as _native
-from .lib.libds_client_py import ExistenceOpt, WriteMode
+from .lib.libds_client_py import Buffer, CacheType, ExistenceOpt, WriteMode
 from .util import INT32_MAX, UINT32_MAX, Status, Validator
 
-__all__ = ["ExistenceOpt", "KVClient", "ReadOnlyBuffer"]
+if TYPE_CHECKING:
+    from typing_extensions import Buffer as _AnyBuffer
+
+    Value = Union[str, _AnyBuffer]
+
+__all__ = ["Buffer", "CacheType", "ExistenceOpt", "KVClient", "ReadOnlyBuffer", "SetParam"]
+
+
+class SetParam(NamedTuple):
+    """How a value is set, as one object. The methods of KVClient take its parts."""
+
+    write_mode: WriteMode = WriteMode.NONE_L2_CACHE
+    ttl_second: int = 0
+    existence: ExistenceOpt = ExistenceOpt.NONE
+    cache_type: CacheType = CacheType.MEMORY
 
 
 class ReadOnlyBuffer:
@@ -58,7 +74,8 @@ class KVClient:
     client as a context manager. Dropping the object, or close(), disconnects.
 
     Keys are 1 to 1024 letters, digits and -_!@#%^*()+=:;~$&. characters; values have at least one
-    byte; a batch has 1 to 10 000 keys.
+    byte; a batch has 1 to 10 000 keys. A value is a str, or anything whose memory Python can read
+    as one piece: bytes, bytearray, memoryview, array.array, a C-contiguous NumPy array.
 
     Wrong argument types raise TypeError. Everything else that fails raises RuntimeError; its text
     says what kind of failure it is, what happened, and the trace id. A batch call raises only if
@@ -136,7 +153,7 @@ class KVClient:
         self._native.close()
         self._connected = False
 
-    def set(self, key: str, val: bytes | bytearray | memoryview | str,
+    def set(self, key: str, val: Value,
             write_mode: WriteMode = WriteMode.NONE_L2_CACHE, ttl_second: int = 0) -> None:
         """Creates or overwrites `key`; every get in the cluster that starts after sees `val`.
 
@@ -146,13 +163,13 @@ class KVClient:
         _check_set(write_mode, ttl_second)
         self._native.set(key, val, write_mode, ttl_second)
 
-    def set_value(self, val: bytes | bytearray | memoryview | str,
+    def set_value(self, val: Value,
                   write_mode: WriteMode = WriteMode.NONE_L2_CACHE, ttl_second: int = 0) -> str:
         """Stores `val` under a generated key, and returns that; "" if it could not be stored."""
         _check_set(write_mode, ttl_second)
         return self._native.set_value(val, write_mode, ttl_second)
 
-    def mset(self, keys: list[str], vals: list[bytes | bytearray | memoryview | str],
+    def mset(self, keys: list[str], vals: list[Value],
              write_mode: WriteMode = WriteMode.NONE_L2_CACHE, ttl_second: int = 0,
              existence_opt: ExistenceOpt = ExistenceOpt.NONE) -> list[str]:
         """Sets many keys; returns those that were not stored.
@@ -164,6 +181,28 @@ class KVClient:
         _check_set(write_mode, ttl_second)
         Validator.check_type("existence_opt", existence_opt, ExistenceOpt)
         return self._native.mset(keys, vals, write_mode, ttl_second, existence_opt)
+
+    def mcreate(self, keys: list[str], sizes: list[int],
+                write_mode: WriteMode = WriteMode.NONE_L2_CACHE, ttl_second: int = 0) -> list[Buffer]:
+        """Memory for a value of each key, to be filled in place and published by mset_buffer().
+
+        Nothing is stored before that. A buffer that is dropped gives its memory back.
+        RuntimeError, and no buffers, if there is not enough memory for all of them.
+        """
+        Validator.check_type("keys", keys, list)
+        Validator.check_type("sizes", sizes, list)
+        _check_set(write_mode, ttl_second)
+        return self._native.mcreate(keys, sizes, write_mode, ttl_second)
+
+    def mset_buffer(self, buffers: list[Buffer]) -> None:
+        """Publishes buffers of mcreate(); every get in the cluster that starts after sees them.
+
+        Views from mutable_data() and immutable_data() are released. What was made out of those (slices,
+        NumPy arrays) must be gone, else nothing is published. RuntimeError if any buffer fails; the
+        others are published.
+        """
+        Validator.check_type("buffers", buffers, list)
+        self._native.mset_buffer(buffers)
 
     def get(self, keys: list[str], convert_to_str: bool = False,
             sub_timeout_ms: int = 0) -> list[bytes | str | None]:
@@ -185,6 +224,12 @@ class KVClient:
         Validator.check_range("timeout_ms", timeout_ms, 0, INT32_MAX)
         buffers = self._native.get_read_only_buffers(keys, timeout_ms)
         return [None if buffer is None else ReadOnlyBuffer(buffer) for buffer in buffers]
+
+    def get_buffers(self, keys: list[str], timeout_ms: int = 0) -> list[Buffer | None]:
+        """As get_read_only_buffers(), with the class of mcreate(); they cannot be written."""
+        Validator.check_type("keys", keys, list)
+        Validator.check_range("timeout_ms", timeout_ms, 0, INT32_MAX)
+        return self._native.get_buffers(keys, timeout_ms)
 
     def delete(self, keys: list[str]) -> list[str]:
         """Removes all copies everywhere; returns the keys that could not be removed.
