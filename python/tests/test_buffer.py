@@ -160,6 +160,23 @@ def test_a_buffer_outlives_its_client(worker, client, keys):
         owner.mset_buffer([buffer])
 
 
+@pytest.mark.parametrize("make", ["frombuffer", "asarray"])
+def test_numpy_arrays_of_a_view_stop_the_publication_as_slices_do(client, keys, make):
+    numpy = pytest.importorskip("numpy")
+    [buffer] = client.mcreate(keys[:1], [LARGE])
+    view = buffer.mutable_data()
+    view[:] = bytes(LARGE)  # fresh memory has any content
+    array = numpy.frombuffer(view, dtype="u1") if make == "frombuffer" else numpy.asarray(view)
+    part = array[10:20]
+    del array
+    with pytest.raises(RuntimeError, match="still used by"):
+        client.mset_buffer([buffer])
+    part[:] = 9
+    del part
+    client.mset_buffer([buffer])
+    assert client.get(keys[:1])[0][9:21] == b"\0" + b"\x09" * 10 + b"\0"
+
+
 def test_numpy_reads_and_fills_buffers_without_a_copy(client, keys):
     numpy = pytest.importorskip("numpy")
     [buffer] = client.mcreate(keys[:1], [8 * 1000])
