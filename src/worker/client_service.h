@@ -1,4 +1,5 @@
-// Serves the clients: handshake, then one request after the other on each connection.
+// Serves the clients: handshake, then one request after the other on each connection
+// (docs/session-protocol.md).
 // Threads: the event loop's.
 #pragma once
 
@@ -7,11 +8,10 @@
 #include <memory>
 #include <string>
 
-#include "session/server_connection.h"
-#include "proto/session_messages.h"
-#include "shm/cache_memory.h"
-#include "worker/client_session.h"
-#include "worker/object_service.h"
+#include "shm/index.h"
+#include "worker/client_request.h"
+#include "worker/read_requests.h"
+#include "worker/write_requests.h"
 
 namespace datasystem::worker {
 
@@ -29,12 +29,14 @@ class ClientService {
  public:
   // `report` makes the worker's status document.
   ClientService(asio::io_context& context, const Clock& clock, shm::CacheMemory& memory,
-                store::ObjectStore& store, ObjectService& objects, ClientServiceOptions options,
-                std::function<std::string()> report);
+                store::ObjectStore& store, shm::Index& index, ObjectService& objects,
+                ClientServiceOptions options, std::function<std::string()> report);
 
   // Takes a new connection over. `is_unix` connections can get shared memory.
   void Accept(session::ServerConnection::Socket socket, std::string peer, bool is_unix);
 
+  // Memory that clients were given ahead and do not use. True if there was any.
+  bool TakeBackLeases() { return sessions_.TakeBackLeases(); }
   const ClientSessions& sessions() const { return sessions_; }
   uint64_t refused() const { return refused_; }
 
@@ -44,27 +46,20 @@ class ClientService {
 
   asio::awaitable<void> Serve(Connection connection, bool is_unix);
   asio::awaitable<Status> Handshake(Connection connection, bool is_unix, Session& session, bool& first);
-  asio::awaitable<Status> Dispatch(Connection connection, Session session, session::Frame frame);
-  asio::awaitable<Status> HandleSet(Connection connection, Session session, session::Frame frame);
-  asio::awaitable<Status> HandleCreate(Connection connection, Session session, session::Frame frame);
-  asio::awaitable<Status> HandlePublish(Connection connection, Session session, session::Frame frame);
-  asio::awaitable<Status> HandleGet(Connection connection, Session session, session::Frame frame);
-  asio::awaitable<Status> HandleDelete(Connection connection, Session session, session::Frame frame);
-  asio::awaitable<Status> HandleExist(Connection connection, Session session, session::Frame frame);
-  asio::awaitable<Status> ReplyStatus(Connection connection, uint64_t request_id, Status status);
+  Result<Session> OpenOrJoin(const proto::Hello& hello, bool with_segments);
+  void AddSegments(const ClientSession& session, proto::HelloReply& reply, std::vector<int>& fds) const;
+  asio::awaitable<Status> Dispatch(ClientRequest request);
+  asio::awaitable<Status> ReplyHealth(ClientRequest request);
   asio::awaitable<Status> ReplyReport(Connection connection, uint64_t request_id);
-  Result<SetOptions> CheckSetParam(const proto::SetParam& param) const;
-  TimePoint Deadline(uint32_t timeout_ms) const;
   void NoteRefusal(const std::string& peer, const Status& reason);
 
-  asio::io_context& context_;
-  const Clock& clock_;
-  shm::CacheMemory& memory_;
-  store::ObjectStore& store_;
-  ObjectService& objects_;
+  shm::Index& index_;
   const ClientServiceOptions options_;
   const std::function<std::string()> report_;
   ClientSessions sessions_;
+  const ClientRequestParts parts_;
+  WriteRequests writes_{parts_};
+  ReadRequests reads_{parts_};
   uint64_t refused_ = 0;
   TimePoint refusal_logged_at_ = TimePoint::min();
 };

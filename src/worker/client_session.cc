@@ -1,20 +1,96 @@
 #include "worker/client_session.h"
 
+#include <algorithm>
+
 #include "base/random.h"
 
 namespace datasystem::worker {
 
-Result<std::shared_ptr<ClientSession>> ClientSessions::Open(uint64_t process_id, bool shared_memory) {
+Result<std::unique_ptr<SharedPins>> SharedPins::Create(shm::PinTables& tables) {
+  ASSIGN_OR_RETURN(shm::ControlSegment control, shm::ControlSegment::Create());
+  return std::unique_ptr<SharedPins>(new SharedPins(tables, std::move(control)));
+}
+
+uint64_t ClientBuffers::Add(shm::Extent extent) {
+  const uint64_t id = next_id_++;
+  bytes_ += extent.size();
+  buffers_.emplace(id, Buffer{std::move(extent), std::nullopt});
+  return id;
+}
+
+std::optional<proto::Lease> ClientBuffers::AddLease(shm::Extent& extent) {
+  if (control_ == nullptr || lease_count_ == kLeasesMax) return std::nullopt;
+  const auto slot = static_cast<uint32_t>(std::ranges::find(leases_, 0u) - leases_.begin());
+  const shm::Location location = extent.location();
+  const uint64_t id = next_id_++;
+  leases_[slot] = id;
+  ++lease_count_;
+  leased_bytes_ += location.size;
+  buffers_.emplace(id, Buffer{std::move(extent), slot});
+  control_->layout().leases[slot].store(shm::LeaseWord::Leased(id), std::memory_order_release);
+  return proto::Lease{slot, id, {location.segment, location.offset, location.size}};
+}
+
+void ClientBuffers::Uncount(const Buffer& buffer) {
+  if (!buffer.lease_slot) {
+    bytes_ -= buffer.extent.size();
+    return;
+  }
+  control_->layout().leases[*buffer.lease_slot].store(0, std::memory_order_release);
+  leases_[*buffer.lease_slot] = 0;
+  --lease_count_;
+  leased_bytes_ -= buffer.extent.size();
+}
+
+std::optional<shm::Extent> ClientBuffers::Take(uint64_t id) {
+  const auto found = buffers_.find(id);
+  if (found == buffers_.end()) return std::nullopt;
+  Uncount(found->second);
+  shm::Extent extent = std::move(found->second.extent);
+  buffers_.erase(found);
+  away_.insert(id);
+  return extent;
+}
+
+void ClientBuffers::Return(uint64_t id, shm::Extent extent) {
+  if (away_.erase(id) == 0) return;
+  bytes_ += extent.size();
+  buffers_.emplace(id, Buffer{std::move(extent), std::nullopt});
+}
+
+void ClientBuffers::Drop(uint64_t id) {
+  away_.erase(id);
+  const auto found = buffers_.find(id);
+  if (found == buffers_.end()) return;
+  Uncount(found->second);
+  buffers_.erase(found);
+}
+
+uint64_t ClientBuffers::TakeBackLeases() {
+  uint64_t freed = 0;
+  for (uint32_t slot = 0; slot < leases_.size(); ++slot) {
+    const uint64_t id = leases_[slot];
+    if (id == 0 || !shm::LeaseWord::TakeBack(control_->layout().leases[slot], id)) continue;
+    freed += buffers_.at(id).extent.size();
+    Drop(id);
+  }
+  return freed;
+}
+
+Result<std::shared_ptr<ClientSession>> ClientSessions::Open(uint64_t process_id, shm::PinTables* tables) {
   if (sessions_.size() >= clients_max_) {
     return errors::Make(K_FILE_LIMIT_REACHED,
                         "this worker serves {} clients already, as many as max_client_num allows",
                         sessions_.size());
   }
-  auto session = std::make_shared<ClientSession>();
+  std::unique_ptr<SharedPins> shared;
+  if (tables != nullptr) {
+    ASSIGN_OR_RETURN(shared, SharedPins::Create(*tables));
+  }
+  auto session = std::make_shared<ClientSession>(std::move(shared));
   session->id = RandomId();
   session->token = RandomId();
   session->process_id = process_id;
-  session->shared_memory = shared_memory;
   sessions_.emplace(session->id, session);
   return session;
 }
@@ -45,9 +121,15 @@ void ClientSessions::End(ClientSession& session) {
   }
   session.connections.clear();
   session.pins.clear();
-  session.buffers.clear();
-  session.buffer_bytes = 0;
+  session.buffers = ClientBuffers(nullptr);
+  session.shared.reset();
   sessions_.erase(session.id);
+}
+
+bool ClientSessions::TakeBackLeases() {
+  uint64_t freed = 0;
+  for (const auto& [id, session] : sessions_) freed += session->buffers.TakeBackLeases();
+  return freed > 0;
 }
 
 size_t ClientSessions::pins() const {
@@ -58,7 +140,13 @@ size_t ClientSessions::pins() const {
 
 uint64_t ClientSessions::buffer_bytes() const {
   uint64_t sum = 0;
-  for (const auto& [id, session] : sessions_) sum += session->buffer_bytes;
+  for (const auto& [id, session] : sessions_) sum += session->buffers.bytes();
+  return sum;
+}
+
+uint64_t ClientSessions::leased_bytes() const {
+  uint64_t sum = 0;
+  for (const auto& [id, session] : sessions_) sum += session->buffers.leased_bytes();
   return sum;
 }
 

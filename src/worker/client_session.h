@@ -3,32 +3,101 @@
 // Threads: the event loop's.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "base/result.h"
+#include "proto/session_messages.h"
 #include "session/server_connection.h"
+#include "shm/control_segment.h"
 #include "shm/extent.h"
+#include "shm/pins.h"
 #include "store/object_store.h"
 
 namespace datasystem::worker {
 
+// The control segment of a session, whose pins count for as long as this lives.
+class SharedPins {
+ public:
+  static Result<std::unique_ptr<SharedPins>> Create(shm::PinTables& tables);
+  ~SharedPins() { tables_.Remove(&control_.layout()); }
+
+  const shm::ControlSegment& control() const { return control_; }
+
+ private:
+  SharedPins(shm::PinTables& tables, shm::ControlSegment control)
+      : tables_(tables), control_(std::move(control)) {
+    tables_.Add(&control_.layout());
+  }
+
+  shm::PinTables& tables_;
+  const shm::ControlSegment control_;
+};
+
+// Memory that a session got and has not published yet.
+class ClientBuffers {
+ public:
+  // Leases of one session: the client rarely has more than one a size in use.
+  static constexpr size_t kLeasesMax = 8;
+
+  // `control` holds the words of leases; null: this client has no shared memory, nothing is leased.
+  // It must outlive this.
+  explicit ClientBuffers(const shm::ControlSegment* control) : control_(control) {}
+
+  // Returns the buffer's id; ids of a session are used once.
+  uint64_t Add(shm::Extent extent);
+  // A buffer that the worker may take back until the client has taken it. None: there are kLeasesMax.
+  std::optional<proto::Lease> AddLease(shm::Extent& extent);
+
+  // The buffer leaves the table to be set; none: it is not the session's. While it is away it is noted as
+  // such: Return() brings it back unless it was abandoned in between.
+  std::optional<shm::Extent> Take(uint64_t id);
+  void Return(uint64_t id, shm::Extent extent);
+  // It was set: there is nothing to return.
+  void Settle(uint64_t id) { away_.erase(id); }
+  void Drop(uint64_t id);
+
+  // Takes back the leases that the client has not taken; returns their bytes.
+  uint64_t TakeBackLeases();
+
+  uint64_t bytes() const { return bytes_; }  // leases not included
+  uint64_t leased_bytes() const { return leased_bytes_; }
+
+ private:
+  struct Buffer {
+    shm::Extent extent;
+    std::optional<uint32_t> lease_slot;
+  };
+  void Uncount(const Buffer& buffer);
+
+  const shm::ControlSegment* control_;
+  uint64_t next_id_ = 1;
+  std::unordered_map<uint64_t, Buffer> buffers_;
+  std::unordered_set<uint64_t> away_;
+  std::array<uint64_t, shm::kLeaseSlots> leases_{};  // ids; what the client writes is not believed
+  size_t lease_count_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t leased_bytes_ = 0;
+};
+
 struct ClientSession {
+  explicit ClientSession(std::unique_ptr<SharedPins> shared)
+      : shared(std::move(shared)), buffers(this->shared ? &this->shared->control() : nullptr) {}
+
   uint64_t id = 0;
   uint64_t token = 0;        // what further connections of the client must show
   uint64_t process_id = 0;   // as the client says
-  bool shared_memory = false;
   bool ended = false;
   std::vector<std::weak_ptr<session::ServerConnection>> connections;  // they end with the session
-  uint64_t next_id = 1;
+  std::unique_ptr<SharedPins> shared;  // null: no shared memory for this client
+  ClientBuffers buffers;
+  uint64_t next_pin_id = 1;
   std::unordered_map<uint64_t, store::ObjectRef> pins;
-  std::unordered_map<uint64_t, shm::Extent> buffers;
-  uint64_t buffer_bytes = 0;
-  // Buffers whose publication is under way: they come back if it fails, unless abandoned meanwhile.
-  std::unordered_set<uint64_t> publishing;
 };
 
 class ClientSessions {
@@ -38,18 +107,22 @@ class ClientSessions {
 
   explicit ClientSessions(uint32_t clients_max) : clients_max_(clients_max) {}
 
-  // kFileLimitReached when there are max_client_num clients already.
-  Result<std::shared_ptr<ClientSession>> Open(uint64_t process_id, bool shared_memory);
+  // With `tables`: with shared memory, whose pins are added there. kFileLimitReached when there are
+  // max_client_num clients already, kRuntimeError when the system has no memory for the pins.
+  Result<std::shared_ptr<ClientSession>> Open(uint64_t process_id, shm::PinTables* tables);
   // kClientWorkerDisconnect if there is no such session or the token is not its own, kFileLimitReached if it
   // has kConnectionsMax connections.
   Result<std::shared_ptr<ClientSession>> Join(uint64_t id, uint64_t token) const;
   void Add(ClientSession& session, const std::shared_ptr<session::ServerConnection>& connection) const;
   // Drops what the client held, and closes its connections.
   void End(ClientSession& session);
+  // True if memory came back.
+  bool TakeBackLeases();
 
   size_t size() const { return sessions_.size(); }
   size_t pins() const;
   uint64_t buffer_bytes() const;
+  uint64_t leased_bytes() const;
 
  private:
   const uint32_t clients_max_;

@@ -52,6 +52,7 @@ std::string StatusReport(const ReportSources& sources) {
   report["clients"] = {{"count", sources.sessions.size()},
                        {"pins", sources.sessions.pins()},
                        {"unpublished_bytes", sources.sessions.buffer_bytes()},
+                       {"leased_bytes", sources.sessions.leased_bytes()},
                        {"refused_connections", sources.refused_connections}};
   report["requests"] = {{"sets", sources.counters.sets},
                         {"local_hits", sources.counters.local_hits},

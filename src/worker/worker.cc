@@ -140,7 +140,7 @@ Status Worker::Parts::Open() {
   client_options.inline_threshold_bytes = options.inline_threshold_bytes;
   client_options.clients_max = options.clients_max;
   clients = std::make_unique<ClientService>(
-      loop.context(), clock, *memory, *store, *objects, std::move(client_options), [this] {
+      loop.context(), clock, *memory, *store, *index, *objects, std::move(client_options), [this] {
         return StatusReport({.version = kVersion,
                              .cluster_name = options.cluster_name,
                              .etcd_address = options.etcd_address,
@@ -154,6 +154,7 @@ Status Worker::Parts::Open() {
                              .refused_connections = clients->refused(),
                              .counters = objects->counters()});
       });
+  store->set_take_back([this] { return clients->TakeBackLeases(); });
   return Status::OK();
 }
 
