@@ -136,13 +136,31 @@ def test_calls_to_a_stopped_local_worker_end_by_their_time_out(cluster):
     client.set("large", bytes(1 << 20))
     worker.kill(signal.SIGSTOP)
     try:
-        for call in (lambda: client.get(["small"]), lambda: client.get(["large"]), lambda: client.set("small", b"y"),
+        for call in (lambda: client.get(["missing"]), lambda: client.set("small", b"y"),
                      lambda: client.set("large", bytes(1 << 20)), lambda: client.delete(["small"])):
             assert "deadline exceeded" in str(ends(call, 1))
     finally:
         worker.kill(signal.SIGCONT)
     wait_until(lambda: not isinstance(ends(lambda: client.set("small", b"z"), 1), RuntimeError), what="a set that works")
     assert client.get(["small"]) == [b"z"]
+
+
+def test_clients_read_a_stopped_worker_until_its_lease_ends_and_no_longer(new_cluster):
+    worker, = new_cluster(node_timeout_s=5).start(1)
+    client = worker.client(1000, 1000)
+    client.set("small", b"x")
+    client.set("large", bytes(1 << 20))
+    view = client.get_read_only_buffers(["large"])[0]
+    worker.kill(signal.SIGSTOP)
+    try:
+        assert client.get(["small"]) == [b"x"]
+        wait_until(lambda: "deadline exceeded" in str(ends(lambda: client.get(["small"]), 1)), what="the end of the lease")
+        for key in ("small", "large"):
+            assert "deadline exceeded" in str(ends(lambda: client.get([key]), 1))
+        assert "deadline exceeded" in str(ends(lambda: client.exist(["small"]), 1))
+        assert bytes(view.immutable_data()) == bytes(1 << 20)  # what is held stays
+    finally:
+        worker.kill(signal.SIGCONT)
 
 
 def test_a_worker_that_was_stopped_for_longer_than_its_lease_serves_nothing_old(new_cluster):
@@ -283,10 +301,10 @@ def test_a_client_killed_while_it_holds_a_view_gives_the_memory_back(cluster):
     try:
         assert holder.stdout.readline() == "held\n"
         client.delete(["pinned"])
-        assert worker.status()["clients"]["pins"] == 1
+        assert worker.status()["index"]["pinned"] == 1
         assert worker.status()["memory"]["allocated_bytes"] >= 1 << 20
     finally:
         holder.kill()
         holder.wait()
     wait_until(lambda: worker.status()["memory"]["allocated_bytes"] == 0, what="release of the memory")
-    assert worker.status()["clients"]["pins"] == 0
+    assert worker.status()["index"]["pinned"] == 0

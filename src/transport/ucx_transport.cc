@@ -73,10 +73,14 @@ Status UcxTransport::Start() {
 UcxTransport::~UcxTransport() {
   *alive_ = false;
   loop_.RemovePoller(this);
+  EndCalls();
+  CloseAll();
+}
+
+void UcxTransport::EndCalls() {
   for (auto& waiter : messenger_.Stop(errors::ShuttingDown("this worker is stopping"))) {
     loop_.Post([waiter = std::move(waiter)] { waiter->Resume(); });
   }
-  CloseAll();
 }
 
 void UcxTransport::CloseAll() {

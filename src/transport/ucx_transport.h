@@ -25,7 +25,6 @@
 namespace datasystem::transport {
 
 // Create and destroy it on the loop's thread, or while the loop does not run; the loop must outlive it.
-// Calls that wait when it is destroyed end with kShuttingDown in the loop's next turn.
 class UcxTransport final : public Transport, public Poller, private Carrier {
  public:
   // Large bodies that peers may have on their way to us at one time; more are refused.
@@ -34,6 +33,9 @@ class UcxTransport final : public Transport, public Poller, private Carrier {
   // Errors: see UcxContext::Create.
   static Result<std::unique_ptr<UcxTransport>> Create(EventLoop& loop, UcxOptions options);
   ~UcxTransport() override;
+  // Calls that wait end with kShuttingDown in the loop's next turn. Destruction does the same; but where callers
+  // must be gone before, because they refer to what is destroyed first, it is too late.
+  void EndCalls();
 
   // Registers a whole segment once, so that transfers to and from it need no registration of their own.
   // It must stay mapped as long as this object lives.

@@ -307,9 +307,11 @@ void Worker::Parts::Leave() {
 Worker::Worker(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
 Worker::~Worker() {
-  // Coroutines that are suspended hold references to the parts: they go first.
+  // Coroutines that are suspended hold references to the parts: they go first. Those that wait for a peer's
+  // answer are the transport's until it lets go of them.
   parts_->rejoining = std::jthread();
   parts_->membership.reset();
+  if (parts_->transport) parts_->transport->EndCalls();
   parts_->loop.DestroyPending();
 }
 
