@@ -3,6 +3,8 @@
 #include <asio/posix/stream_descriptor.hpp>
 #include <utility>
 
+#include "base/spin_budget.h"
+
 namespace datasystem {
 
 // Keeps one wait outstanding on the poller's descriptor, so that an event which comes between
@@ -42,32 +44,6 @@ struct EventLoop::Watched {
   asio::posix::stream_descriptor descriptor;
   std::shared_ptr<State> state = std::make_shared<State>();
 };
-
-namespace {
-
-// Spinning pays while the other side works on another core. On busy cores it keeps the other side from
-// running: every hop then takes the whole spin longer (measured at load 16 on 2 cores: round trips of 45 us
-// without, 85 us with 20 us of spin). So a spin that finds nothing halves the next, and one in kProbeEvery
-// sleeps is preceded by a full one, to notice when it would pay again.
-class SpinBudget {
- public:
-  using Duration = std::chrono::nanoseconds;
-  explicit SpinBudget(Duration max) : max_(max), budget_(max) {}
-  Duration budget() const { return budget_; }
-  void Hit() { budget_ = max_; }
-  void Missed() {
-    budget_ = budget_ / 2 < std::chrono::microseconds(1) ? Duration(0) : budget_ / 2;
-    if (++misses_ % kProbeEvery == 0) budget_ = max_;
-  }
-
- private:
-  static constexpr uint64_t kProbeEvery = 64;
-  const Duration max_;
-  Duration budget_;
-  uint64_t misses_ = 0;
-};
-
-}  // namespace
 
 EventLoop::EventLoop() : EventLoop(Options()) {}
 EventLoop::EventLoop(Options options) : options_(options) {}

@@ -34,7 +34,7 @@ class EventLoop {
  public:
   struct Options {
     // How long an idle loop polls at most before it sleeps; less while that finds nothing.
-    std::chrono::microseconds idle_spin{20};
+    std::chrono::microseconds idle_spin{50};
   };
 
   EventLoop();

@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/socket_address.h"
+#include "base/spin_budget.h"
 #include "base/unique_fd.h"
 #include "client/deadline.h"
 #include "proto/session_messages.h"
@@ -69,6 +70,7 @@ class Connection {
                                                      unsigned length, const std::string& place,
                                                      std::string worker, const Deadline& deadline);
   Status Wait(short events, const Deadline& deadline);
+  Result<size_t> Spin(std::span<std::byte> to);
   Result<size_t> ReceiveSome(std::span<std::byte> to, const Deadline& deadline);
   Status Fill(size_t wanted, const Deadline& deadline);
   Result<Reply> ReadReply(proto::SessionMessage expected, const Deadline& deadline);
@@ -84,6 +86,7 @@ class Connection {
   std::vector<std::byte> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;
+  SpinBudget spin_;
 };
 
 }  // namespace datasystem::client

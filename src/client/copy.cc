@@ -1,12 +1,12 @@
 #include "client/copy.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <system_error>
 #include <thread>
+
+#include "client/process.h"
 
 namespace datasystem::client {
 namespace {
@@ -15,22 +15,12 @@ constexpr size_t kAlone = 8 << 20;  // up to here one thread copies
 constexpr size_t kPartMin = 4 << 20;
 constexpr size_t kThreadsMax = 4;
 
-size_t Cores() {
-  static const size_t cores = [] {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? static_cast<size_t>(CPU_COUNT(&set))
-                                                          : size_t{1};
-  }();
-  return cores;
-}
-
 }  // namespace
 
 void Copy(std::span<std::byte> to, std::span<const std::byte> from) {
   if (from.empty()) return;
   const size_t parts =
-      from.size() <= kAlone ? 1 : std::min({kThreadsMax, Cores(), from.size() / kPartMin});
+      from.size() <= kAlone ? 1 : std::min({kThreadsMax, CoresOfThisProcess(), from.size() / kPartMin});
   const size_t part = (from.size() / parts + 63) / 64 * 64;
   std::array<std::thread, kThreadsMax> helpers;
   size_t begin = 0;

@@ -1,8 +1,10 @@
 #include "client/process.h"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace datasystem::client {
@@ -31,6 +33,16 @@ pid_t ThisProcess() {
     word->store(process, std::memory_order_relaxed);
   }
   return process;
+}
+
+size_t CoresOfThisProcess() {
+  static const size_t cores = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (::sched_getaffinity(0, sizeof(set), &set) != 0) return size_t{1};
+    return static_cast<size_t>(std::max(CPU_COUNT(&set), 1));
+  }();
+  return cores;
 }
 
 }  // namespace datasystem::client

@@ -342,6 +342,15 @@ TEST_P(Contract, ARequestOfAStrangerIsForgottenAfterAWhile) {
   EXPECT_TRUE(ignored_.empty());
 }
 
+TEST_P(Contract, ARequestOfOneThatHasLeftWaitsInCaseItJoinsAgain) {
+  cluster_->SetPeers(b_, {c_});
+  (void)cluster_->Call(a_, b_, kEcho, "", 300ms);  // notices that the connection is cut
+  auto outcome = cluster_->Start(a_, b_, kEcho, "back", 10s);
+  ASSERT_TRUE(cluster_->Call(a_, c_, kEcho, "").ok());  // by now it is there
+  cluster_->SetPeers(b_, {a_, c_});
+  EXPECT_TRUE(cluster_->Await(outcome).ok());
+}
+
 TEST_P(Contract, WithoutAHandlerRequestsAreAnsweredWithNotReady) {
   const PeerId fresh{"127.0.0.1:4", 104};
   cluster_->Add(fresh);

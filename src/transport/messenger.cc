@@ -84,7 +84,9 @@ void Messenger::Leave(uint64_t incarnation, const Status& why) {
 
 void Messenger::Park(InMessage message) {
   const size_t bytes = sizeof(Parked) + message.body.size() + message.header.payload_size;
-  if (parked_.size() >= kParkedMessagesMax || bytes > kParkedBytesMax - parked_bytes_) {
+  // Who was cut off may send on for long without knowing: half of the places are for others.
+  const size_t places = HasLeft(message.header.sender) ? kParkedMessagesMax / 2 : kParkedMessagesMax;
+  if (parked_.size() >= places || bytes > kParkedBytesMax - parked_bytes_) {
     LOG_DEBUG("dropped a message of an unknown sender, too many wait sender={}", message.header.sender);
     return;
   }
@@ -99,7 +101,6 @@ void Messenger::Unpark() {
   parked_bytes_ = 0;
   for (Parked& parked : waiting) {
     const WireHeader& header = parked.message.header;
-    if (HasLeft(header.sender)) continue;
     Member* sender = Find(header.sender);
     const bool caller_missing = header.kind == MessageKind::kForwarded && Find(header.subject) == nullptr &&
                                 !HasLeft(header.subject);
@@ -225,9 +226,9 @@ void Messenger::Deliver(InMessage message) {
     RefuseWrongReceiver(header);
     return;
   }
-  if (HasLeft(header.sender)) return;
   Member* sender = Find(header.sender);
   if (sender == nullptr) {
+    // Also of one that has left: if it joins again under its incarnation, it may know so before we do.
     Park(std::move(message));
   } else {
     Dispatch(*sender, std::move(message));
