@@ -54,7 +54,8 @@ inline uint32_t HomeOf(uint64_t hash, uint32_t lines) {
   return home < lines ? home : low & (ceiling / 2 - 1);
 }
 
-// No chain is longer; a reader of damaged memory ends there.
+// No chain is longer: keys that were chosen to have one hash are refused beyond, and a reader of damaged memory
+// ends there.
 constexpr int kChainMax = 64;
 
 }  // namespace table_detail
@@ -129,7 +130,8 @@ class LineTable {
     return found;
   }
 
-  // False, and nothing changed, when the overflow lines are used up. `id` is not 0 and not in the table.
+  // False, and nothing changed, when the overflow lines are used up, or hundreds of ids have about this hash.
+  // `id` is not 0 and not in the table.
   bool Insert(uint64_t hash, uint32_t id) {
     if (!Put(Home(hash), table_detail::TagOf(hash), id)) return false;
     ++size_;
@@ -191,13 +193,18 @@ class LineTable {
   // Chains are compact: only the last line has free places.
   bool Put(TableLine& home, uint8_t tag, uint32_t id) {
     TableLine* last = &home;
-    while (TableLine* next = Next(*last)) last = next;
+    int length = 1;
+    for (TableLine* next = Next(home); next != nullptr; next = Next(*last)) {
+      last = next;
+      ++length;
+    }
     for (size_t i = 0; i < kIdsPerLine; ++i) {
       if (last->ids[i].load(std::memory_order_relaxed) != 0) continue;
       last->tags[i].store(tag, std::memory_order_relaxed);
       last->ids[i].store(id, std::memory_order_seq_cst);
       return true;
     }
+    if (length == table_detail::kChainMax) return false;
     const uint32_t number = TakeOverflow();
     if (number == 0) return false;
     TableLine& line = memory_.overflow[number - 1];

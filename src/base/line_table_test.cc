@@ -92,6 +92,23 @@ TEST(SmallLineTable, RefusesWhatItHasNoLineForAndKeepsTheRest) {
   for (uint32_t id = 1; id <= 3 * kIdsPerLine; ++id) ASSERT_TRUE(table.Insert(7, id)) << "lines come back";
 }
 
+TEST(CraftedLineTable, KeysChosenToHaveOneHashAreRefusedBeforeAnyGetsLost) {
+  constexpr uint32_t kOther = 1 << 20;  // ids from here on have another hash
+  const auto hash_of = [](uint32_t id) { return uint64_t{id < kOther ? 7u : 8u}; };
+  const auto lines = std::make_unique<TableLine[]>(4096);
+  const auto overflow = std::make_unique<TableLine[]>(4096);
+  std::atomic<uint32_t> count{0};
+  LineTable<uint64_t (*)(uint32_t)> table({{lines.get(), 4096}, {overflow.get(), 4096}, &count}, hash_of);
+  uint32_t id = 1;
+  while (table.Insert(7, id)) {
+    ASSERT_EQ(table.Find(7, [id](uint32_t found) { return found == id; }), id);
+    ++id;
+  }
+  EXPECT_GT(id, 500u);
+  EXPECT_LT(id, 1000u);
+  EXPECT_TRUE(table.Insert(8, kOther)) << "others are not concerned";
+}
+
 TEST_F(LineTableTest, AReaderBesideTheWriterFindsTheIdsThatStay) {
   // Ids up to 1000 stay; others come and go, and make lines split.
   for (uint32_t id = 1; id <= 1000; ++id) ASSERT_TRUE(table_.Insert(HashOf(id), id));

@@ -169,8 +169,17 @@ Status ObjectStore::TooLarge(uint64_t size, uint64_t largest) const {
 }
 
 Result<shm::Extent> ObjectStore::Allocate(uint64_t size) {
+  return MakeRoom(size, [&] { return memory_.Allocate(size); });
+}
+
+Result<shm::Extent> ObjectStore::Reserve(uint64_t size) {
+  return MakeRoom(size, [&] { return memory_.Reserve(size); });
+}
+
+template <typename Take>
+Result<shm::Extent> ObjectStore::MakeRoom(uint64_t size, Take take) {
   if (size == 0) return errors::Invalid("a value has at least one byte");
-  auto extent = memory_.Allocate(size);
+  auto extent = take();
   if (extent.ok() || extent.status().GetCode() != K_OUT_OF_MEMORY) return extent;
 
   const uint64_t expirations_before = stats_.expirations;
@@ -178,7 +187,7 @@ Result<shm::Extent> ObjectStore::Allocate(uint64_t size) {
   const bool taken_back = take_back_ && take_back_();
   if (stats_.expirations > expirations_before || taken_back || !retired_.empty()) {
     Reclaim();
-    extent = memory_.Allocate(size);
+    extent = take();
     if (extent.ok()) return extent;
   }
   const uint64_t size_bytes = memory_.usage().size_bytes;
@@ -189,7 +198,7 @@ Result<shm::Extent> ObjectStore::Allocate(uint64_t size) {
     const shm::CacheMemoryUsage usage = memory_.usage();
     const uint64_t free_bytes = usage.size_bytes - usage.reserved_bytes;
     more = Evict(size > free_bytes ? size - free_bytes : size / 16 + 1);
-    extent = memory_.Allocate(size);
+    extent = take();
     if (extent.ok()) return extent;
   }
   // What the machine has no pages for is not for want of objects to evict.
@@ -222,7 +231,9 @@ Result<ObjectRef> ObjectStore::Publish(std::string_view key, const ObjectMeta& m
   ++object->references;  // the table's
   if (!index_.Link(object, old)) {
     index_.Free(object);
-    return errors::OutOfMemory("the index is full: its table has no line left");
+    return errors::OutOfMemory(
+        "the index is full: its table has no line left for this key. Delete objects, raise the size of the shared "
+        "memory, of which the index is a share, or choose another key, if hundreds have the same hash as this one");
   }
   (void)extent.Release();  // now the object's
   if (old != nullptr) {

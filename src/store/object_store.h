@@ -114,6 +114,8 @@ class ObjectStore {
   // names the bytes needed and the largest that would fit; nothing is evicted in vain for a size that the
   // objects that must stay leave no room for. kInvalid for size 0.
   Result<shm::Extent> Allocate(uint64_t size);
+  // The same without waiting for pages that were never used: see CacheMemory::Reserve().
+  Result<shm::Extent> Reserve(uint64_t size);
 
   // Makes the object visible, replacing one of the same key (whose readers keep it). Takes the extent; after
   // kOutOfMemory, which says that the index is full, it is the caller's and nothing has changed.
@@ -149,6 +151,8 @@ class ObjectStore {
  private:
   friend class ObjectRef;
 
+  template <typename Take>
+  Result<shm::Extent> MakeRoom(uint64_t size, Take take);
   bool Expired(const Object& object) const;
   Object* FindLinked(std::string_view key) const;
   Object* FindLive(std::string_view key);

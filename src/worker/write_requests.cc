@@ -1,5 +1,7 @@
 #include "worker/write_requests.h"
 
+#include <asio/post.hpp>
+#include <asio/use_awaitable.hpp>
 #include <unordered_set>
 
 #include "base/concurrently.h"
@@ -17,6 +19,8 @@ constexpr size_t kAllOrNothingMax = 8;
 constexpr uint64_t kFreeForLeases = 4;
 constexpr uint64_t kLeaseShare = 32;
 constexpr uint64_t kLeasesShare = 8;
+// Memory that is obtained in one go: see docs/decisions/0010.md.
+constexpr uint64_t kAtOnceMax = 4 << 20;
 
 // Bytes of the payload; kInvalid when they do not add up to it.
 Status CheckPayload(const proto::SetRequest& request, uint64_t payload_size) {
@@ -56,7 +60,7 @@ asio::awaitable<Status> WriteRequests::Create(ClientRequest request) {
     proto::CreateItem& item = reply.items.emplace_back();
     item.status = session::CheckValueSize(create->sizes[i]);
     if (item.status.IsError()) continue;
-    auto extent = parts_.store.Allocate(create->sizes[i]);
+    auto extent = co_await Allocate(create->sizes[i]);
     if (!extent.ok()) {
       item.status = extent.status();
       continue;
@@ -98,14 +102,24 @@ Status WriteRequests::CheckBatch(const proto::SetRequest& request) const {
   return Status::OK();
 }
 
-Result<WriteRequests::Value> WriteRequests::TakeValue(ClientSession& session, const proto::SetItem& item) {
-  RETURN_IF_ERROR(session::CheckKey(item.key));
-  RETURN_IF_ERROR(session::CheckValueSize(item.size));
-  Value value;
-  if (item.buffer_id == 0) {
-    ASSIGN_OR_RETURN(value.extent, parts_.store.Allocate(item.size));
-    return value;
+// Pages that nobody has used yet take up to half a millisecond a MiB to obtain; others must not wait for a
+// large value that long.
+asio::awaitable<Result<shm::Extent>> WriteRequests::Allocate(uint64_t size) {
+  if (size <= kAtOnceMax) co_return parts_.store.Allocate(size);
+  auto extent = parts_.store.Reserve(size);
+  while (extent.ok()) {
+    const auto backed = parts_.memory.Back(*extent);
+    if (backed.ok() && *backed) break;
+    if (!backed.ok()) {  // the machine has no more: but what others give up has its pages
+      *extent = shm::Extent();
+      co_return parts_.store.Allocate(size);
+    }
+    co_await asio::post(parts_.context, asio::use_awaitable);
   }
+  co_return extent;
+}
+
+Result<WriteRequests::Value> WriteRequests::TakeBuffer(ClientSession& session, const proto::SetItem& item) {
   auto taken = session.buffers.Take(item.buffer_id);
   if (!taken) {
     return errors::Invalid("no buffer {} in this session: published or abandoned already", item.buffer_id);
@@ -117,9 +131,46 @@ Result<WriteRequests::Value> WriteRequests::TakeValue(ClientSession& session, co
                            item.size);
   }
   parts_.memory.Trim(*taken, item.size);
+  Value value;
   value.extent = std::move(*taken);
   value.buffer_id = item.buffer_id;
   return value;
+}
+
+// An outcome for each item that has no value to be set, and the value of each other. References into the frame of
+// Set(), which waits for the end. An error is one of the stream.
+asio::awaitable<Status> WriteRequests::ReceiveValues(const ClientRequest& request, const proto::SetRequest& set,
+                                                     std::vector<Value>& values, std::vector<Status>& outcomes) {
+  std::unordered_set<std::string_view> seen;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const proto::SetItem& item = set.items[i];
+    Status& outcome = outcomes[i];
+    outcome = session::CheckKey(item.key);
+    if (outcome.IsOk()) outcome = session::CheckValueSize(item.size);
+    if (outcome.IsOk() && values.size() > 1 && !seen.insert(item.key).second) {
+      outcome = Status(K_DUPLICATED, "key " + item.key + " occurs twice");
+    }
+    if (item.buffer_id != 0) {
+      if (outcome.IsError()) continue;
+      auto taken = TakeBuffer(*request.session, item);
+      outcome = taken.status();
+      if (taken.ok()) values[i] = std::move(taken).value();
+      continue;
+    }
+    if (outcome.IsOk()) {
+      auto extent = co_await Allocate(item.size);
+      outcome = extent.status();
+      if (extent.ok()) values[i].extent = std::move(extent).value();
+    }
+    Status read;
+    if (outcome.IsOk()) {
+      read = co_await request.connection->ReadPayload(values[i].extent.bytes());
+    } else {
+      read = co_await request.connection->DiscardPayload(item.size);
+    }
+    if (read.IsError()) co_return read;
+  }
+  co_return Status::OK();
 }
 
 asio::awaitable<Status> WriteRequests::Set(ClientRequest request) {
@@ -142,29 +193,11 @@ asio::awaitable<Status> WriteRequests::Set(ClientRequest request) {
   ClientSession& session = *request.session;
   std::vector<Value> values(set->items.size());
   reply.items.resize(values.size());
-  std::unordered_set<std::string_view> seen;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const proto::SetItem& item = set->items[i];
-    if (values.size() > 1 && !seen.insert(item.key).second) {
-      reply.items[i] = Status(K_DUPLICATED, "key " + item.key + " occurs twice");
-    } else {
-      auto taken = TakeValue(session, item);
-      reply.items[i] = taken.status();
-      if (taken.ok()) values[i] = std::move(taken).value();
-    }
-    if (item.buffer_id != 0) continue;
-    Status read;
-    if (reply.items[i].IsOk()) {
-      read = co_await request.connection->ReadPayload(values[i].extent.bytes());
-    } else {
-      read = co_await request.connection->DiscardPayload(item.size);
-    }
-    if (read.IsError()) {
-      for (Value& value : values) session.buffers.Drop(value.buffer_id);
-      co_return read;
-    }
+  Status received = co_await ReceiveValues(request, *set, values, reply.items);
+  if (received.IsError()) {
+    for (const Value& value : values) session.buffers.Drop(value.buffer_id);
+    co_return received;
   }
-
   const TimePoint deadline = parts_.Deadline(set->timeout_ms);
   const SetOptions set_options = *options;
   if (set->all_or_nothing) {
@@ -185,7 +218,7 @@ asio::awaitable<Status> WriteRequests::Set(ClientRequest request) {
   co_return co_await Answer(request, SessionMessage::kSetReply, reply);
 }
 
-// References into the frame of Set(), which waits for the end.
+// As above.
 asio::awaitable<void> WriteRequests::SetEach(proto::SetRequest& request, std::vector<Value>& values,
                                              SetOptions options, TimePoint deadline,
                                              std::vector<Status>& outcomes) {
