@@ -7,7 +7,9 @@ import socket
 import pytest
 
 from cluster import free_port, listening_ports, wait_until
-from session_wire import Session, bytes_field, frame, hello
+from session_wire import (ABANDON, CREATE, DUPLICATED, EXPIRE, GET, INVALID, KEY_EXISTS, NOT_SUPPORTED, OK, RELEASE, REQUESTS,
+                          SET, SIZES, Session, bytes_field, frame, hello, number_field, numbers_field, set_body, set_item,
+                          status_of)
 from yr.datasystem import KVClient
 
 GOOD_KEYS = ["k", "k" * 255, "k" * 1024, "azAZ09-_!@#%^*()+=:;~$&."]
@@ -78,9 +80,10 @@ def garbage(rng):
         lambda: frame(rng.randrange(65536), rng.randbytes(rng.randrange(200))),
         lambda: frame(1, payload_size=1 << 40),
         lambda: hello() + frame(rng.randrange(65536), rng.randbytes(rng.randrange(3000))),
-        lambda: hello() + frame(20, rng.randbytes(rng.randrange(1, 3000))),
-        lambda: hello() + frame(10, bytes_field(1, b"key"), b"x" * 10, payload_size=(1 << 63) + 1),
-        lambda: hello() + frame(10, bytes_field(1, b"key"), payload_size=30 << 20),
+        lambda: hello() + frame(rng.choice(REQUESTS), rng.randbytes(rng.randrange(1, 3000))),
+        lambda: hello() + frame(SET, set_body([set_item(b"key", 10)]), b"x" * 10, payload_size=(1 << 63) + 1),
+        lambda: hello() + frame(SET, set_body([set_item(b"key", 30 << 20)]), payload_size=30 << 20),
+        lambda: hello() + frame(SET, set_body([set_item(b"key", (1 << 64) - 1), set_item(b"k2", 11)]), b"x" * 10),
         lambda: hello() + rng.randbytes(2000),
     ])()
 
@@ -149,13 +152,119 @@ def test_connections_that_say_nothing_disturb_nobody_and_are_closed(cluster):
     assert worker.status()["clients"]["count"] == count
 
 
-def test_a_client_of_another_protocol_is_told_both_versions(pair):
+@pytest.mark.parametrize("versions", [(1, 1), (99, 100)], ids=["older", "newer"])
+def test_a_client_of_another_protocol_is_told_both_versions(pair, versions):
+    refused = pair[0].status()["clients"]["refused_connections"]
     with pytest.raises(EOFError):
-        stranger = Session(pair[0], hello(99, 100, b"9.9"))
-        assert b"client 9.9 speaks protocol 99 to 100" in stranger.greeting
-        assert b"speaks 1 to 1: update the older one" in stranger.greeting
+        stranger = Session(pair[0], hello(*versions, b"9.9"))
+        assert b"client 9.9 speaks protocol %d to %d" % versions in stranger.greeting
+        assert b"speaks 2 to 2: update the older one" in stranger.greeting
         stranger.reply()
+    assert pair[0].status()["clients"]["refused_connections"] == refused + 1
     assert pair[0].client().health_check().is_ok()
+
+
+@pytest.fixture
+def wire(pair):
+    session = Session(pair[0], unix_socket=True)
+    yield session
+    session.close()
+
+
+def closes(session, data):
+    """Whether the worker ends the connection because of it."""
+    session.send(data)
+    try:
+        while True:
+            session.reply()
+    except (EOFError, ConnectionResetError):
+        return True
+
+
+@pytest.mark.parametrize("items,payload", [([set_item(b"k", 5)], b"four"), ([set_item(b"k", 3)], b"four"), ([], b"x"),
+                                           ([set_item(b"a", 1 << 63), set_item(b"b", 1 << 63)], b""),
+                                           ([set_item(b"a", 4, buffer_id=9)], b"four")],
+                         ids=["too large", "too small", "of nothing", "overflow", "with a buffer"])
+def test_a_set_whose_values_are_not_its_payload_ends_the_connection(pair, items, payload):
+    session = Session(pair[0])
+    session.socket.settimeout(20)
+    assert closes(session, frame(SET, set_body(items), payload))
+    assert pair[0].client().health_check().is_ok()
+
+
+def test_each_bad_item_of_a_set_fails_alone(pair, wire):
+    (status, buffer, place), = wire.create(600_000)
+    assert status[0] == OK and place[2] == 600_000
+    whole, items = wire.set([set_item(b"good", 2), set_item(b"bad key", 2), set_item(b"empty", 0), set_item(b"good", 2),
+                             set_item(b"large", 600_001, buffer), set_item(b"unknown", 5, buffer + 1000),
+                             set_item(b"last", 1)], b"okno" + b"DU" + b"!")
+    assert whole == (OK, "")
+    assert [code for code, _ in items] == [OK, INVALID, INVALID, DUPLICATED, INVALID, INVALID, OK]
+    assert "600000 bytes, less than the 600001" in items[4][1]
+    assert f"no buffer {buffer + 1000}" in items[5][1]
+    client = pair[0].client()
+    assert client.get(["good", "last"]) == [b"ok", b"!"]
+    # After its error the buffer is there as before, and is cut to the value that it becomes.
+    assert wire.set([set_item(b"cut", 1000, buffer)]) == ((OK, ""), [(OK, "")])
+    assert len(client.get(["cut"])[0]) == 1000
+    assert wire.set([set_item(b"again", 1000, buffer)])[1][0][0] == INVALID
+
+
+def test_one_buffer_cannot_become_two_values(pair, wire):
+    (_, buffer, _), = wire.create(600_000)
+    whole, items = wire.set([set_item(b"one", 600_000, buffer), set_item(b"two", 600_000, buffer)])
+    assert whole[0] == OK and [code for code, _ in items] == [OK, INVALID]
+
+
+def test_buffers_of_another_session_are_out_of_reach(pair, wire):
+    (_, buffer, _), = wire.create(600_000)
+    other = Session(pair[0], unix_socket=True)
+    other.send(frame(ABANDON, numbers_field(1, [buffer, 0, 1 << 63])))
+    other.send(frame(RELEASE, numbers_field(1, [buffer, 0, 1 << 63])))
+    assert other.set([set_item(b"stolen", 5, buffer)])[1][0][0] == INVALID
+    assert wire.set([set_item(b"own", 600_000, buffer)])[1][0][0] == OK
+    other.close()
+
+
+def test_all_or_nothing_has_its_own_limits(wire, pair):
+    keys = [b"tx-%d" % i for i in range(9)]
+    items = [set_item(key, 1) for key in keys]
+    assert wire.set(items, b"123456789", only_if_absent=True, all_or_nothing=True)[0][0] == INVALID
+    assert wire.set(items[:2], b"12", all_or_nothing=True)[0][0] == INVALID
+    whole, _ = wire.set(items[:7] + [set_item(b"bad key", 1)], b"12345678", only_if_absent=True, all_or_nothing=True)
+    assert whole[0] == INVALID
+    client = pair[0].client()
+    assert not any(client.exist([key.decode() for key in keys]))
+    assert wire.set(items[:8], b"12345678", only_if_absent=True, all_or_nothing=True)[0] == (OK, "")
+    whole, _ = wire.set([set_item(b"fresh", 1), items[3]], b"xy", only_if_absent=True, all_or_nothing=True)
+    assert whole[0] == KEY_EXISTS and "tx-3" in whole[1]
+    assert client.exist(["tx-3", "fresh"]) == [True, False]
+
+
+def test_memory_that_cannot_be_is_refused_item_by_item(wire, pair):
+    answers = wire.create(0, 5, (1 << 64) - 1, 1 << 40)
+    assert [bool(text) for (_, text), _, _ in answers] == [True, False, True, True]
+    assert status_of(wire.call(CREATE, numbers_field(1, [1] * 10_001)))[0] == INVALID
+    over_tcp = Session(pair[0])
+    assert status_of(over_tcp.call(CREATE, numbers_field(1, [5])))[0] == NOT_SUPPORTED
+    over_tcp.close()
+
+
+def test_slices_beyond_the_end_are_named(wire, pair):
+    pair[0].client().set("slice", b"0123456789")
+    for offset, size in ((10, 1), ((1 << 64) - 1, 2), (1 << 63, 0)):
+        answer = wire.call(GET, bytes_field(1, b"slice") + numbers_field(4, [offset]) + numbers_field(5, [size]))
+        assert "at or beyond the end" in status_of(answer[3][0])[1]
+    assert status_of(wire.call(GET, bytes_field(1, b"slice") + numbers_field(4, [9]) + numbers_field(5, [(1 << 64) - 1]))[3][0])[0] == OK
+    assert closes(wire, frame(GET, bytes_field(1, b"slice") + numbers_field(4, [1, 2]) + numbers_field(5, [1, 2])))
+
+
+def test_expire_and_sizes_answer_for_each_key(wire, pair):
+    pair[0].client().set("here", b"12345")
+    keys = bytes_field(1, b"here") + bytes_field(1, b"bad key") + bytes_field(1, b"absent")
+    for kind, more in ((SIZES, b""), (EXPIRE, number_field(2, 4_000_000_000))):
+        answer = wire.call(kind, keys + more + number_field(2 if kind == SIZES else 3, 5000))
+        assert [status_of(item)[0] for item in answer[3]] == [OK, INVALID, 3]
 
 
 def test_a_client_beyond_max_client_num_is_told_so_and_may_come_when_another_left(cluster):
