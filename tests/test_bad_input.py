@@ -254,7 +254,7 @@ def test_slices_beyond_the_end_are_named(wire, pair):
     pair[0].client().set("slice", b"0123456789")
     for offset, size in ((10, 1), ((1 << 64) - 1, 2), (1 << 63, 0)):
         answer = wire.call(GET, bytes_field(1, b"slice") + numbers_field(4, [offset]) + numbers_field(5, [size]))
-        assert "at or beyond the end" in status_of(answer[3][0])[1]
+        assert "at or after the end" in status_of(answer[3][0])[1]
     assert status_of(wire.call(GET, bytes_field(1, b"slice") + numbers_field(4, [9]) + numbers_field(5, [(1 << 64) - 1]))[3][0])[0] == OK
     assert closes(wire, frame(GET, bytes_field(1, b"slice") + numbers_field(4, [1, 2]) + numbers_field(5, [1, 2])))
 

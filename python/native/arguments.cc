@@ -23,6 +23,15 @@ std::vector<std::string> KeysOf(const py::list& keys) {
   return names;
 }
 
+uint64_t UnsignedOf(py::handle value, const std::string& name) {
+  if (!PyLong_CheckExact(value.ptr())) ThrowInvalidType(name, "int");
+  const uint64_t number = PyLong_AsUnsignedLongLong(value.ptr());
+  if (PyErr_Occurred() == nullptr) return number;
+  PyErr_Clear();
+  throw std::runtime_error("Invalid " + name + " size " + py::str(value).cast<std::string>() +
+                           " is set, which should be between [0,18446744073709551615]");
+}
+
 int64_t IntegerOf(py::handle value, const std::string& name, int64_t low, int64_t high) {
   if (!PyLong_CheckExact(value.ptr())) ThrowInvalidType(name, "int");
   int overflow = 0;

@@ -23,6 +23,8 @@ std::vector<std::string> KeysOf(const py::list& keys);
 // TypeError unless it is exactly an int, RuntimeError unless low <= value <= high; the words are those of
 // yr.datasystem.util.
 int64_t IntegerOf(py::handle value, const std::string& name, int64_t low, int64_t high);
+// The same for 0 to 2^64 - 1.
+uint64_t UnsignedOf(py::handle value, const std::string& name);
 
 // The bytes of a str, or of anything that has the buffer protocol and no gaps, without a copy (a str with
 // other than ASCII characters is encoded first). The object cannot be resized or freed while the view lives.

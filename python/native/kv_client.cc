@@ -13,14 +13,26 @@
 
 #include "arguments.h"
 #include "buffer.h"
-#include "client/trace_id.h"
 #include "datasystem/kv_client.h"
 #include "gil.h"
 #include "results.h"
-#include "session/key_rules.h"
 
 namespace datasystem::python {
 namespace {
+
+// The values of a list, read in place.
+struct ValueViews {
+  explicit ValueViews(const py::list& values) {
+    views.reserve(values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      views.emplace_back(PyList_GET_ITEM(values.ptr(), static_cast<Py_ssize_t>(i)),
+                         "vals[" + std::to_string(i) + "]");
+      bytes.push_back(views.back().bytes());
+    }
+  }
+  std::vector<ValueView> views;
+  std::vector<StringView> bytes;
+};
 
 // The SDK's client for Python: no call holds the GIL while it waits or copies.
 //
@@ -72,19 +84,23 @@ class Client {
   std::vector<std::string> MSet(const py::list& keys, const py::list& values, WriteMode mode,
                                 uint32_t ttl_second, ExistenceOpt existence) {
     const std::vector<std::string> names = KeysOf(keys);
-    std::vector<ValueView> views;
-    std::vector<StringView> bytes;
-    views.reserve(values.size());
-    for (size_t i = 0; i < values.size(); ++i) {
-      views.emplace_back(PyList_GET_ITEM(values.ptr(), i), "vals[" + std::to_string(i) + "]");
-      bytes.push_back(views.back().bytes());
-    }
+    const ValueViews views(values);
     std::vector<std::string> failed;
     ThrowIfError(Call([&] {
-      return client_->MSet(names, bytes, failed,
+      return client_->MSet(names, views.bytes, failed,
                            {.writeMode = mode, .ttlSecond = ttl_second, .existence = existence});
     }));
     return failed;
+  }
+
+  void MSetTx(const py::list& keys, const py::list& values, WriteMode mode, uint32_t ttl_second,
+              ExistenceOpt existence) {
+    const std::vector<std::string> names = KeysOf(keys);
+    const ValueViews views(values);
+    ThrowIfError(Call([&] {
+      return client_->MSetTx(names, views.bytes,
+                             {.writeMode = mode, .ttlSecond = ttl_second, .existence = existence});
+    }));
   }
 
   py::list Get(const py::list& keys, bool convert_to_str, int32_t sub_timeout_ms) {
@@ -105,21 +121,9 @@ class Client {
       lengths.push_back(static_cast<uint64_t>(
           IntegerOf(sizes[i], "sizes[" + std::to_string(i) + "]", 1, INT64_MAX)));
     }
-    std::vector<std::shared_ptr<Buffer>> buffers(names.size());
+    std::vector<std::shared_ptr<Buffer>> buffers;
     const SetParam param{.writeMode = mode, .ttlSecond = ttl_second};
-    ThrowIfError(Call([&]() -> Status {
-      Status status = client::WithTraceId(session::CheckBatchSize(names.size()));
-      if (status.IsOk() && names.size() != lengths.size()) {
-        status = client::WithTraceId(
-            Status(K_INVALID, "there are " + std::to_string(names.size()) + " keys, but " +
-                                  std::to_string(lengths.size()) + " sizes"));
-      }
-      for (size_t i = 0; status.IsOk() && i < names.size(); ++i) {
-        status = client_->Create(names[i], lengths[i], param, buffers[i]);
-      }
-      if (status.IsError()) buffers.clear();  // here, since it may tell the worker so
-      return status;
-    }));
+    ThrowIfError(Call([&] { return client_->MCreate(names, lengths, param, buffers); }));
     py::list result(buffers.size());
     for (size_t i = 0; i < buffers.size(); ++i) {
       result[i] = py::cast(std::make_unique<BufferHandle>(std::move(buffers[i])));
@@ -149,20 +153,40 @@ class Client {
       handle.BeginPublish();
       publishing.handles.push_back(&handle);
     }
-    ThrowIfError(Call([&]() -> Status {
-      Status first = client::WithTraceId(session::CheckBatchSize(publishing.handles.size()));
-      if (first.IsError()) return first;
-      for (BufferHandle* handle : publishing.handles) {
-        const Status status = client_->Set(handle->buffer());
-        if (first.IsOk()) first = status;
-      }
-      return first;
-    }));
+    std::vector<std::shared_ptr<Buffer>> spent;
+    for (BufferHandle* handle : publishing.handles) spent.push_back(handle->buffer());
+    ThrowIfError(Call([&] { return client_->MSet(spent); }));
   }
 
   py::list GetBuffers(const py::list& keys, int32_t timeout_ms) {
     auto found = Fetch<Buffer>(keys, timeout_ms);
     return WrapBuffers(found);
+  }
+
+  // Of ReadParam tuples.
+  py::list Read(const py::list& params) {
+    std::vector<ReadParam> slices;
+    for (size_t i = 0; i < params.size(); ++i) {
+      const std::string name = "read_params[" + std::to_string(i) + "]";
+      const py::handle item = PyList_GET_ITEM(params.ptr(), static_cast<Py_ssize_t>(i));
+      if (!py::isinstance<py::tuple>(item) || py::len(item) != 3) ThrowInvalidType(name, "ReadParam");
+      const auto param = py::reinterpret_borrow<py::tuple>(item);
+      py::list key;
+      key.append(param[0]);
+      slices.push_back({.key = KeysOf(key).front(),
+                        .offset = UnsignedOf(param[1], name + ".offset"),
+                        .size = UnsignedOf(param[2], name + ".size")});
+    }
+    std::vector<Optional<ReadOnlyBuffer>> found;
+    ThrowIfError(Call([&] { return client_->Read(slices, found); }));
+    return WrapBuffers(found);
+  }
+
+  std::vector<std::string> Expire(const py::list& keys, uint32_t ttl_second) {
+    const std::vector<std::string> names = KeysOf(keys);
+    std::vector<std::string> failed;
+    ThrowIfError(Call([&] { return client_->Expire(names, ttl_second, failed); }));
+    return failed;
   }
 
   std::vector<std::string> Delete(const py::list& keys) {
@@ -262,6 +286,9 @@ void BindKVClient(py::module_& module) {
       .def("set", &Client::Set)
       .def("set_value", &Client::SetValue)
       .def("mset", &Client::MSet)
+      .def("msettx", &Client::MSetTx)
+      .def("read", &Client::Read)
+      .def("expire", &Client::Expire)
       .def("get", &Client::Get)
       .def("mcreate", &Client::MCreate)
       .def("mset_buffer", &Client::MSetBuffer)

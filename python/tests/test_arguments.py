@@ -108,10 +108,6 @@ def test_mcreate_and_mset_buffer_refuse_wrong_types_and_sizes(idle):
         idle.mset_buffer(None)
     with refused(TypeError, TEXT.format("buffers[0]", "Buffer")):
         idle.mset_buffer([b"bytes"])
-    with pytest.raises(RuntimeError, match="The keys are empty"):
-        idle.mcreate([], [])
-    with pytest.raises(RuntimeError, match=r"^code: \[Invalid parameter\].*2 keys, but 1 sizes"):
-        idle.mcreate(["a", "b"], [1])
 
 
 @pytest.mark.parametrize("arguments, name, valid", [

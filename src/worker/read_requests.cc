@@ -18,7 +18,7 @@ Result<Slice> SliceOf(const proto::GetRequest& get, size_t i, uint64_t size) {
   if (get.offsets.empty()) return Slice{0, size};
   const uint64_t offset = get.offsets[i];
   if (offset >= size) {
-    return errors::OutOfRange("offset {} is at or beyond the end of the value, which has {} bytes", offset, size);
+    return errors::OutOfRange("offset {} is at or after the end of the value, which has {} bytes", offset, size);
   }
   const uint64_t wanted = get.sizes[i] == 0 ? size : get.sizes[i];
   return Slice{offset, std::min(wanted, size - offset)};

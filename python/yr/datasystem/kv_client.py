@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Value = Union[str, _AnyBuffer]
 
-__all__ = ["Buffer", "CacheType", "ExistenceOpt", "KVClient", "ReadOnlyBuffer", "SetParam"]
+__all__ = ["Buffer", "CacheType", "ExistenceOpt", "KVClient", "ReadOnlyBuffer", "ReadParam", "SetParam"]
 
 
 class SetParam(NamedTuple):
@@ -23,6 +23,14 @@ class SetParam(NamedTuple):
     ttl_second: int = 0
     existence: ExistenceOpt = ExistenceOpt.NONE
     cache_type: CacheType = CacheType.MEMORY
+
+
+class ReadParam(NamedTuple):
+    """A part of a value: the bytes [offset, offset + size), clipped to its end; size 0 is to the end."""
+
+    key: str
+    offset: int = 0
+    size: int = 0
 
 
 class ReadOnlyBuffer:
@@ -74,8 +82,8 @@ class KVClient:
     client as a context manager. Dropping the object, or close(), disconnects.
 
     Keys are 1 to 1024 letters, digits and -_!@#%^*()+=:;~$&. characters; values have at least one
-    byte; a batch has 1 to 10 000 keys. A value is a str, or anything whose memory Python can read
-    as one piece: bytes, bytearray, memoryview, array.array, a C-contiguous NumPy array.
+    byte; a batch has any number of keys but none. A value is a str, or anything whose memory Python
+    can read as one piece: bytes, bytearray, memoryview, array.array, a C-contiguous NumPy array.
 
     Wrong argument types raise TypeError. Everything else that fails raises RuntimeError; its text
     says what kind of failure it is, what happened, and the trace id. A batch call raises only if
@@ -175,12 +183,26 @@ class KVClient:
         """Sets many keys; returns those that were not stored.
 
         Of a key that occurs twice the first is stored, and the key is returned as failed.
+        With NX, keys that exist are left alone and count as success.
         """
         Validator.check_type("keys", keys, list)
         Validator.check_type("vals", vals, list)
         _check_set(write_mode, ttl_second)
         Validator.check_type("existence_opt", existence_opt, ExistenceOpt)
         return self._native.mset(keys, vals, write_mode, ttl_second, existence_opt)
+
+    def msettx(self, keys: list[str], vals: list[Value],
+               write_mode: WriteMode = WriteMode.NONE_L2_CACHE, ttl_second: int = 0,
+               existence_opt: ExistenceOpt = ExistenceOpt.NONE) -> None:
+        """Sets all keys or none: 1 to 8 different ones, and existence_opt must be NX.
+
+        RuntimeError "Object already exist error" if one of them exists.
+        """
+        Validator.check_type("keys", keys, list)
+        Validator.check_type("vals", vals, list)
+        _check_set(write_mode, ttl_second)
+        Validator.check_type("existence_opt", existence_opt, ExistenceOpt)
+        self._native.msettx(keys, vals, write_mode, ttl_second, existence_opt)
 
     def mcreate(self, keys: list[str], sizes: list[int],
                 write_mode: WriteMode = WriteMode.NONE_L2_CACHE, ttl_second: int = 0) -> list[Buffer]:
@@ -230,6 +252,25 @@ class KVClient:
         Validator.check_type("keys", keys, list)
         Validator.check_range("timeout_ms", timeout_ms, 0, INT32_MAX)
         return self._native.get_buffers(keys, timeout_ms)
+
+    def read(self, read_params: list[ReadParam]) -> list[ReadOnlyBuffer | None]:
+        """Parts of values, as views without a copy, in the order of `read_params`; None as in get().
+
+        Keys that do not exist yet are not waited for. RuntimeError if no part was obtained, a key
+        occurs twice, or an offset is at or after the end of the only value asked for.
+        """
+        Validator.check_type("read_params", read_params, list)
+        buffers = self._native.read(read_params)
+        return [None if buffer is None else ReadOnlyBuffer(buffer) for buffer in buffers]
+
+    def expire(self, keys: list[str], ttl_second: int) -> list[str]:
+        """A new time to live for each key, from now on; 0 for no end. Returns the keys that failed.
+
+        A key that does not exist has failed; RuntimeError if all have.
+        """
+        Validator.check_type("keys", keys, list)
+        Validator.check_range("ttl_second", ttl_second, 0, UINT32_MAX)
+        return self._native.expire(keys, ttl_second)
 
     def delete(self, keys: list[str]) -> list[str]:
         """Removes all copies everywhere; returns the keys that could not be removed.
