@@ -16,6 +16,10 @@
 
 namespace datasystem {
 
+namespace client {
+class PendingGet;
+}
+
 struct SetParam {
   WriteMode writeMode = WriteMode::NONE_L2_CACHE;
   uint32_t ttlSecond = 0;  // counted from this set; 0: until deleted
@@ -143,6 +147,7 @@ class DATASYSTEM_API KVClient {
   Status HealthCheck();
 
  private:
+  friend class client::PendingGet;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

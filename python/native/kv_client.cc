@@ -13,6 +13,7 @@
 
 #include "arguments.h"
 #include "buffer.h"
+#include "client/pending_get.h"
 #include "datasystem/kv_client.h"
 #include "gil.h"
 #include "results.h"
@@ -32,6 +33,43 @@ struct ValueViews {
   }
   std::vector<ValueView> views;
   std::vector<StringView> bytes;
+};
+
+// A get under way, for an event loop: see client/pending_get.h.
+class PendingGetHandle {
+ public:
+  explicit PendingGetHandle(std::unique_ptr<client::PendingGet> pending) : pending_(std::move(pending)) {}
+  PendingGetHandle(const PendingGetHandle&) = delete;
+  PendingGetHandle& operator=(const PendingGetHandle&) = delete;
+  ~PendingGetHandle() {
+    GilRelease without_gil;
+    pending_.reset();
+  }
+
+  int fileno() const { return pending_->fd(); }
+  int64_t remaining_ms() const { return pending_->remaining_ms(); }
+  py::list FinishCopying(bool convert_to_str) {
+    auto found = Finish();
+    return CopyOut(found, convert_to_str);
+  }
+  py::list FinishViewing() {
+    auto found = Finish();
+    return WrapBuffers(found);
+  }
+
+ private:
+  std::vector<Optional<ReadOnlyBuffer>> Finish() {
+    std::vector<Optional<ReadOnlyBuffer>> found;
+    Status status;
+    {
+      GilRelease without_gil;
+      status = pending_->Finish(found);
+    }
+    ThrowIfError(status);
+    return found;
+  }
+
+  std::unique_ptr<client::PendingGet> pending_;
 };
 
 // The SDK's client for Python: no call holds the GIL while it waits or copies.
@@ -111,6 +149,26 @@ class Client {
   py::list GetReadOnlyBuffers(const py::list& keys, int32_t timeout_ms) {
     auto found = Fetch<ReadOnlyBuffer>(keys, timeout_ms);
     return WrapBuffers(found);
+  }
+
+  // None: not all of them are on this node.
+  py::object FindCopies(const py::list& keys, bool convert_to_str) {
+    auto found = FindAll(keys);
+    return found.empty() ? py::object(py::none()) : CopyOut(found, convert_to_str);
+  }
+
+  py::object FindViews(const py::list& keys) {
+    auto found = FindAll(keys);
+    return found.empty() ? py::object(py::none()) : WrapBuffers(found);
+  }
+
+  std::unique_ptr<PendingGetHandle> StartGet(const py::list& keys, int32_t sub_timeout_ms) {
+    std::vector<std::string> names = KeysOf(keys);
+    std::unique_ptr<client::PendingGet> pending;
+    ThrowIfError(Call([&] {
+      return client::PendingGet::Start(*client_, std::move(names), sub_timeout_ms, pending);
+    }));
+    return std::make_unique<PendingGetHandle>(std::move(pending));
   }
 
   // Memory for all of them, or an error.
@@ -223,6 +281,15 @@ class Client {
     return function();
   }
 
+  // Costs no message and no wait, so it may hold the GIL.
+  std::vector<Optional<ReadOnlyBuffer>> FindAll(const py::list& keys) {
+    const std::vector<std::string> names = KeysOf(keys);
+    std::vector<Optional<ReadOnlyBuffer>> found;
+    std::shared_lock lock(mutex_, std::try_to_lock);
+    if (lock.owns_lock()) client::PendingGet::FindAll(*client_, names, found);
+    return found;
+  }
+
   template <typename View>
   std::vector<Optional<View>> Fetch(const py::list& keys, int32_t sub_timeout_ms) {
     const std::vector<std::string> names = KeysOf(keys);
@@ -279,6 +346,11 @@ void BindKVClient(py::module_& module) {
       .value("MEMEORY", CacheType::MEMORY, "memory; the name that programs use")
       .value("MEMORY", CacheType::MEMORY, "memory")
       .value("DISK", CacheType::DISK, "disk");
+  py::class_<PendingGetHandle>(module, "PendingGet")
+      .def("fileno", &PendingGetHandle::fileno)
+      .def("remaining_ms", &PendingGetHandle::remaining_ms)
+      .def("finish_copying", &PendingGetHandle::FinishCopying)
+      .def("finish_viewing", &PendingGetHandle::FinishViewing);
   py::class_<Client>(module, "KVClient")
       .def(py::init(&MakeClient))
       .def("init", &Client::Init)
@@ -290,6 +362,9 @@ void BindKVClient(py::module_& module) {
       .def("read", &Client::Read)
       .def("expire", &Client::Expire)
       .def("get", &Client::Get)
+      .def("find_copies", &Client::FindCopies)
+      .def("find_views", &Client::FindViews)
+      .def("start_get", &Client::StartGet)
       .def("mcreate", &Client::MCreate)
       .def("mset_buffer", &Client::MSetBuffer)
       .def("get_buffers", &Client::GetBuffers)

@@ -59,6 +59,8 @@ class Connection {
   // Nothing is under way and nothing went wrong.
   bool usable() const { return step_ == Step::kIdle; }
   const std::string& worker() const { return worker_; }
+  // Readable when an answer, or the end of the connection, has come.
+  int fd() const { return socket_.get(); }
   // Threads: any, while the connection exists.
   bool ClosedByWorker() const;
 

@@ -39,11 +39,24 @@ Result<std::vector<Fetched>> Fetch(const std::shared_ptr<Session>& session,
                                    proto::GetRequest request, const Deadline& deadline,
                                    const Place& place) {
   const size_t count = request.keys.size();
-  std::vector<Fetched> fetched;  // outlives the lease: pins go back after the connection does
-  fetched.reserve(count);
-  ASSIGN_OR_RETURN(const Session::Lease connection, session->Acquire(deadline));
+  ASSIGN_OR_RETURN(Session::Lease connection, AskFor(*session, std::move(request), deadline));
+  return TakeAnswer(session, std::move(connection), count, deadline, place);
+}
+
+Result<Session::Lease> AskFor(Session& session, proto::GetRequest request,
+                              const Deadline& deadline) {
+  ASSIGN_OR_RETURN(Session::Lease connection, session.Acquire(deadline));
   request.timeout_ms = deadline.worker_timeout_ms();
   RETURN_IF_ERROR(connection->Send(SessionMessage::kGet, request.Encode(), {}, deadline));
+  return connection;
+}
+
+Result<std::vector<Fetched>> TakeAnswer(const std::shared_ptr<Session>& session,
+                                        Session::Lease lease, size_t count,
+                                        const Deadline& deadline, const Place& place) {
+  std::vector<Fetched> fetched;  // outlives the lease: pins go back after the connection does
+  fetched.reserve(count);
+  const Session::Lease connection = std::move(lease);
   ASSIGN_OR_RETURN(const Connection::Reply received,
                    connection->Receive(SessionMessage::kGetReply, deadline));
   auto reply = proto::GetReply::Decode(received.body);

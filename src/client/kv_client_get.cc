@@ -7,12 +7,15 @@
 
 namespace datasystem {
 
+using client::CheckSubTimeout;
 using client::Fetched;
+using client::FindIn;
 using client::Session;
+using client::ToReadOnlyBuffer;
 using client::WithTraceId;
 using std::chrono::milliseconds;
 
-namespace {
+namespace client {
 
 Status CheckSubTimeout(int32_t sub_timeout_ms) {
   if (sub_timeout_ms < 0)
@@ -27,9 +30,39 @@ std::shared_ptr<ReadOnlyBuffer::Impl> FindIn(const std::shared_ptr<Session>& ses
   if (!found) return nullptr;
   auto view = std::make_shared<ReadOnlyBuffer::Impl>();
   view->bytes = found->bytes;
-  view->local_pin = client::LocalPin(session, std::move(found->pin));
+  view->local_pin = LocalPin(session, std::move(found->pin));
   return view;
 }
+
+Optional<ReadOnlyBuffer> ToReadOnlyBuffer(View view) {
+  if (view == nullptr) return {};
+  return ReadOnlyBuffer(std::move(view));
+}
+
+std::span<std::byte> ViewCollector::Place(size_t index, uint64_t size) {
+  auto& view = received_[index];
+  view = std::make_shared<ReadOnlyBuffer::Impl>();
+  view->own.reset(new std::byte[size]);
+  const std::span bytes(view->own.get(), size);
+  view->bytes = bytes;
+  return bytes;
+}
+
+void ViewCollector::Take(size_t index, Fetched& item) {
+  const auto received = received_.find(index);
+  if (received != received_.end()) {
+    views_[index] = std::move(received->second);
+    return;
+  }
+  auto view = std::make_shared<ReadOnlyBuffer::Impl>();
+  view->bytes = item.view;
+  view->pin = std::move(item.pin);
+  views_[index] = std::move(view);
+}
+
+}  // namespace client
+
+namespace {
 
 void CopyTo(std::string& val, std::span<const std::byte> bytes) {
   // A string that must grow would be filled with zeros first: copying once is faster then.
@@ -63,11 +96,6 @@ Status CutTo(const client::Slice& slice, std::span<const std::byte>& bytes,
   bytes = bytes.subspan(slice.offset);
   if (slice.size != 0 && slice.size < bytes.size()) bytes = bytes.first(slice.size);
   return Status::OK();
-}
-
-Optional<ReadOnlyBuffer> ToReadOnlyBuffer(client::View view) {
-  if (view == nullptr) return {};
-  return ReadOnlyBuffer(std::move(view));
 }
 
 Optional<Buffer> ToBuffer(client::View view) {
@@ -177,23 +205,9 @@ Status KVClient::Impl::GetViews(const std::vector<std::string>& keys,
     if (!slices.empty()) outcomes[i] = CutTo(slices[i], view->bytes, keys[i]);
     if (outcomes[i].IsOk()) views[i] = std::move(view);
   }
-  std::vector<std::shared_ptr<ReadOnlyBuffer::Impl>> received(missing.empty() ? 0 : keys.size());
-  const auto place = [&received](size_t index, uint64_t size) {
-    received[index] = std::make_shared<ReadOnlyBuffer::Impl>();
-    received[index]->own.reset(new std::byte[size]);
-    const std::span bytes(received[index]->own.get(), size);
-    received[index]->bytes = bytes;
-    return bytes;
-  };
-  const auto done = [&](size_t index, Fetched& item) {
-    auto view = std::move(received[index]);
-    if (view == nullptr) {
-      view = std::make_shared<ReadOnlyBuffer::Impl>();
-      view->bytes = item.view;
-      view->pin = std::move(item.pin);
-    }
-    views[index] = std::move(view);
-  };
+  client::ViewCollector collector(views);
+  const auto place = [&](size_t index, uint64_t size) { return collector.Place(index, size); };
+  const auto done = [&](size_t index, Fetched& item) { collector.Take(index, item); };
   return FetchMissing(keys, slices, missing, sub_timeout_ms, place, done, outcomes);
 }
 

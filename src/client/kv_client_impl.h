@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <unordered_map>
 
 #include "client/buffer_impl.h"
 #include "client/fetch.h"
@@ -80,6 +81,26 @@ struct [[gnu::visibility("hidden")]] KVClient::Impl {
 };
 
 namespace client {
+
+// Makes views of what a Fetch brings. Must stay where it is meanwhile.
+class ViewCollector {
+ public:
+  explicit ViewCollector(std::vector<View>& views) : views_(views) {}
+
+  // Memory for value `index`, which came in a message.
+  std::span<std::byte> Place(size_t index, uint64_t size);
+  void Take(size_t index, Fetched& item);
+
+ private:
+  std::vector<View>& views_;
+  std::unordered_map<size_t, std::shared_ptr<ReadOnlyBuffer::Impl>> received_;
+};
+
+// A value of the index; null: it is not there, or the worker must be asked.
+std::shared_ptr<ReadOnlyBuffer::Impl> FindIn(const std::shared_ptr<Session>& session,
+                                             const std::string& key);
+Optional<ReadOnlyBuffer> ToReadOnlyBuffer(View view);
+Status CheckSubTimeout(int32_t sub_timeout_ms);
 
 // The error of an illegal key; in a batch it names the key.
 Status CheckKeyOf(const std::vector<std::string>& keys, size_t index);
