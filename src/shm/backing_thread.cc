@@ -1,7 +1,6 @@
 #include "shm/backing_thread.h"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 
@@ -12,6 +11,8 @@ namespace {
 
 constexpr Duration kLookIntervalMin = std::chrono::milliseconds(100);
 constexpr Duration kPressureInterval = std::chrono::seconds(1);
+// Of its time the background population rests so many times as long as it works: 1 GiB takes about 2 s.
+constexpr int kRestShare = 4;
 
 }  // namespace
 
@@ -40,12 +41,23 @@ void BackingThread::Start() {
   thread_ = std::thread([this] { Run(); });
 }
 
+Status BackingThread::PopulatePaced() {
+  std::unique_lock lock(mutex_);
+  while (!stop_.load(std::memory_order_relaxed)) {
+    lock.unlock();
+    const TimePoint begun = Clock::Steady().Now();
+    ASSIGN_OR_RETURN(const bool more, backing_.PopulateNext());
+    if (!more) return Status::OK();
+    const TimePoint done = Clock::Steady().Now();
+    lock.lock();
+    stopped_.wait_until(lock, done + kRestShare * (done - begun));
+  }
+  return Status::OK();
+}
+
 void BackingThread::Run() {
-  const sched_param priority{};
-  // Refused only by a sandbox; then it runs as everybody else does, which is slower, not wrong.
-  (void)::pthread_setschedparam(::pthread_self(), SCHED_IDLE, &priority);
   (void)::pthread_setname_np(::pthread_self(), "ds-populate");
-  const Status status = PopulateNow();
+  const Status status = PopulatePaced();
   if (status.IsError()) LOG_WARNING("{}", status.GetMsg());
   if (backing_.gives_back()) ReturnWhatIsIdle();
 }

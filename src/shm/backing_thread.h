@@ -1,6 +1,9 @@
-// The thread ds-populate, which runs only when a CPU is idle: it gives memory its pages before it
-// is used, since the first touch of a page costs several times its copying, and gives back what is
-// not used any more.
+// The thread ds-populate: it gives memory its pages before it is used, since the first touch of a
+// page costs several times its copying, and gives back what is not used any more.
+//
+// It rests between small steps and has no low priority: a thread that loses its CPU for long while it
+// holds the kernel's lock of the address space keeps the whole process from mapping memory. With
+// SCHED_IDLE, on cores that were busy with other work, that stopped the event loop for 2 s.
 //
 // Threads: PopulateNow() or Start() once, by the owner.
 #pragma once
@@ -30,6 +33,7 @@ class BackingThread {
 
  private:
   void Run();
+  Status PopulatePaced();
   void ReturnWhatIsIdle();
 
   Backing& backing_;

@@ -23,7 +23,7 @@ struct CacheMemoryOptions {
   uint32_t arenas = 1;         // independent allocators over the one bound
   bool huge_pages = false;     // MFD_HUGETLB of the machine's default huge page size
   bool transparent_huge_pages = false;
-  bool populate_at_start = false;  // else in the background, at idle priority; and nothing goes back then
+  bool populate_at_start = false;  // else in the background, bit by bit; and nothing goes back then
   bool fallocate = true;           // how missing pages are obtained: see BackingOptions
   // A device will have pinned the pages: they must stay the same.
   bool pinned = false;
