@@ -35,8 +35,8 @@ class ClientService {
   // Takes a new connection over. `is_unix` connections can get shared memory.
   void Accept(session::ServerConnection::Socket socket, std::string peer, bool is_unix);
 
-  // Memory that clients were given ahead and do not use. True if there was any.
-  bool TakeBackLeases() { return sessions_.TakeBackLeases(); }
+  // Memory that clients were given ahead until then and do not use. True if there was any.
+  bool TakeBackLeases(TimePoint granted_until) { return sessions_.TakeBackLeases(granted_until); }
   const ClientSessions& sessions() const { return sessions_; }
   uint64_t refused() const { return refused_; }
 

@@ -14,11 +14,11 @@ Result<std::unique_ptr<SharedPins>> SharedPins::Create(shm::PinTables& tables) {
 uint64_t ClientBuffers::Add(shm::Extent extent) {
   const uint64_t id = next_id_++;
   bytes_ += extent.size();
-  buffers_.emplace(id, Buffer{std::move(extent), std::nullopt});
+  buffers_.emplace(id, Buffer{std::move(extent), std::nullopt, {}});
   return id;
 }
 
-std::optional<proto::Lease> ClientBuffers::AddLease(shm::Extent& extent) {
+std::optional<proto::Lease> ClientBuffers::AddLease(shm::Extent& extent, TimePoint now) {
   if (control_ == nullptr || lease_count_ == kLeasesMax) return std::nullopt;
   const auto slot = static_cast<uint32_t>(std::ranges::find(leases_, 0u) - leases_.begin());
   const shm::Location location = extent.location();
@@ -26,7 +26,7 @@ std::optional<proto::Lease> ClientBuffers::AddLease(shm::Extent& extent) {
   leases_[slot] = id;
   ++lease_count_;
   leased_bytes_ += location.size;
-  buffers_.emplace(id, Buffer{std::move(extent), slot});
+  buffers_.emplace(id, Buffer{std::move(extent), slot, now});
   control_->layout().leases[slot].store(shm::LeaseWord::Leased(id), std::memory_order_release);
   return proto::Lease{slot, id, {location.segment, location.offset, location.size}};
 }
@@ -55,7 +55,7 @@ std::optional<shm::Extent> ClientBuffers::Take(uint64_t id) {
 void ClientBuffers::Return(uint64_t id, shm::Extent extent) {
   if (away_.erase(id) == 0) return;
   bytes_ += extent.size();
-  buffers_.emplace(id, Buffer{std::move(extent), std::nullopt});
+  buffers_.emplace(id, Buffer{std::move(extent), std::nullopt, {}});
 }
 
 void ClientBuffers::Drop(uint64_t id) {
@@ -66,11 +66,12 @@ void ClientBuffers::Drop(uint64_t id) {
   buffers_.erase(found);
 }
 
-uint64_t ClientBuffers::TakeBackLeases() {
+uint64_t ClientBuffers::TakeBackLeases(TimePoint granted_until) {
   uint64_t freed = 0;
   for (uint32_t slot = 0; slot < leases_.size(); ++slot) {
     const uint64_t id = leases_[slot];
-    if (id == 0 || !shm::LeaseWord::TakeBack(control_->layout().leases[slot], id)) continue;
+    if (id == 0 || buffers_.at(id).granted_at > granted_until) continue;
+    if (!shm::LeaseWord::TakeBack(control_->layout().leases[slot], id)) continue;
     freed += buffers_.at(id).extent.size();
     Drop(id);
   }
@@ -126,9 +127,9 @@ void ClientSessions::End(ClientSession& session) {
   sessions_.erase(session.id);
 }
 
-bool ClientSessions::TakeBackLeases() {
+bool ClientSessions::TakeBackLeases(TimePoint granted_until) {
   uint64_t freed = 0;
-  for (const auto& [id, session] : sessions_) freed += session->buffers.TakeBackLeases();
+  for (const auto& [id, session] : sessions_) freed += session->buffers.TakeBackLeases(granted_until);
   return freed > 0;
 }
 

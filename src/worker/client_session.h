@@ -52,7 +52,7 @@ class ClientBuffers {
   // Returns the buffer's id; ids of a session are used once.
   uint64_t Add(shm::Extent extent);
   // A buffer that the worker may take back until the client has taken it. None: there are kLeasesMax.
-  std::optional<proto::Lease> AddLease(shm::Extent& extent);
+  std::optional<proto::Lease> AddLease(shm::Extent& extent, TimePoint now);
 
   // The buffer leaves the table to be set; none: it is not the session's. While it is away it is noted as
   // such: Return() brings it back unless it was abandoned in between.
@@ -62,8 +62,8 @@ class ClientBuffers {
   void Settle(uint64_t id) { away_.erase(id); }
   void Drop(uint64_t id);
 
-  // Takes back the leases that the client has not taken; returns their bytes.
-  uint64_t TakeBackLeases();
+  // Takes back the leases that were granted until then and that the client has not taken; returns their bytes.
+  uint64_t TakeBackLeases(TimePoint granted_until);
 
   uint64_t bytes() const { return bytes_; }  // leases not included
   uint64_t leased_bytes() const { return leased_bytes_; }
@@ -72,6 +72,7 @@ class ClientBuffers {
   struct Buffer {
     shm::Extent extent;
     std::optional<uint32_t> lease_slot;
+    TimePoint granted_at{};  // of a lease
   };
   void Uncount(const Buffer& buffer);
 
@@ -116,8 +117,8 @@ class ClientSessions {
   void Add(ClientSession& session, const std::shared_ptr<session::ServerConnection>& connection) const;
   // Drops what the client held, and closes its connections.
   void End(ClientSession& session);
-  // True if memory came back.
-  bool TakeBackLeases();
+  // Those that were granted until then and not taken. True if memory came back.
+  bool TakeBackLeases(TimePoint granted_until);
 
   size_t size() const { return sessions_.size(); }
   size_t pins() const;

@@ -32,6 +32,8 @@ constexpr auto kSweepIntervalMax = std::chrono::seconds(1);
 constexpr auto kRejoinPause = std::chrono::seconds(1);
 // Objects that background eviction drops in one go: about a millisecond.
 constexpr size_t kEvictBatch = 1000;
+// A client that writes often uses a lease within a second (client/lease_book.h).
+constexpr auto kLeaseIdleMax = std::chrono::seconds(2);
 // Of the cache memory: what keys and records of many small objects may take beside it.
 constexpr uint64_t kIndexShare = 2;
 constexpr uint64_t kIndexBytesMin = 64 << 20;
@@ -154,7 +156,7 @@ Status Worker::Parts::Open() {
                              .refused_connections = clients->refused(),
                              .counters = objects->counters()});
       });
-  store->set_take_back([this] { return clients->TakeBackLeases(); });
+  store->set_take_back([this] { return clients->TakeBackLeases(TimePoint::max()); });
   return Status::OK();
 }
 
@@ -280,6 +282,7 @@ asio::awaitable<void> Worker::Parts::KeepHouse() {
       evicting = store->EvictSome(reserved - options.watermarks.low_bytes, kEvictBatch) == kEvictBatch;
     }
     store->Reclaim();
+    clients->TakeBackLeases(clock.Now() - kLeaseIdleMax);
     if (evicting) {
       co_await Pause(loop.context(), std::chrono::milliseconds(1));
       continue;

@@ -254,7 +254,7 @@ void WriteRequests::GrantLease(ClientSession& session, uint64_t size, proto::Set
   if (in_use + size > memory_bytes_ - memory_bytes_ / kFreeForLeases) return;
   auto extent = parts_.memory.Allocate(size);  // never at the cost of a value
   if (!extent.ok()) return;
-  if (const auto lease = session.buffers.AddLease(*extent)) reply.lease = *lease;
+  if (const auto lease = session.buffers.AddLease(*extent, parts_.clock.Now())) reply.lease = *lease;
 }
 
 }  // namespace datasystem::worker
