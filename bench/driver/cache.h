@@ -25,6 +25,10 @@ class Cache {
   virtual size_t View(const std::string& key);
   // All values in place by one call. Returns the sum of the sizes.
   virtual size_t ViewAll(const std::vector<std::string>& keys);
+  // All keys exist; one call for all of them. For systems that have one.
+  virtual void Exist(const std::vector<std::string>& keys);
+  // Sets all keys to one value, as fast as the library can.
+  virtual void Fill(const std::vector<std::string>& keys, std::string_view value);
   virtual void Delete(const std::vector<std::string>& keys) = 0;
 };
 

@@ -1,7 +1,9 @@
 #include "driver/commands.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
+#include <random>
 #include <sstream>
 
 #include "driver/timing.h"
@@ -10,12 +12,29 @@ namespace datasystem::bench {
 namespace {
 
 constexpr size_t kDeleteBatch = 1000;
+constexpr size_t kFillBatch = 1000;
+constexpr size_t kMixedKeys = 1000;
 
 std::vector<std::string> ReadKeys(const std::string& path) {
   std::ifstream file(path);
   std::vector<std::string> keys;
   for (std::string key; std::getline(file, key);) keys.push_back(key);
   if (keys.empty()) Fail("no keys in " + path);
+  return keys;
+}
+
+// Cheap enough not to show in the time of a get.
+std::string NumberedKey(uint64_t number) {
+  std::string key = "many-0000000";
+  for (size_t at = key.size() - 1; number > 0; --at, number /= 10) {
+    key[at] = static_cast<char>('0' + number % 10);
+  }
+  return key;
+}
+
+std::vector<std::string> NumberedKeys(size_t begin, size_t end) {
+  std::vector<std::string> keys;
+  for (size_t i = begin; i < end; ++i) keys.push_back(NumberedKey(i));
   return keys;
 }
 
@@ -31,6 +50,68 @@ void CheckSize(size_t got, size_t expected) {
 std::string_view Commands::Value(size_t size) {
   while (value_.size() < size) value_.push_back(static_cast<char>(value_.size() * 131 >> 3));
   return std::string_view(value_).substr(0, size);
+}
+
+std::string Commands::RunMany(const std::string& command, std::istream& words) {
+  size_t size = 0;
+  size_t keys = 0;
+  size_t count = 0;
+  if (command != "many_exist") words >> size;
+  words >> keys;
+  if (command == "many_fill") {
+    for (size_t i = 0; i < keys; i += kFillBatch) {
+      cache_.Fill(NumberedKeys(i, std::min(keys, i + kFillBatch)), Value(size));
+    }
+    return "{}";
+  }
+  words >> count;
+  if (keys == 0 || count == 0) Fail("bad command: " + command);
+  if (command == "many_exist") {
+    const std::vector<std::string> all = NumberedKeys(0, keys);
+    return TimeRepeated(count, [&](size_t) { cache_.Exist(all); }).ToJson();
+  }
+  std::mt19937_64 random(keys);
+  if (command == "many_get") {
+    return TimeRepeated(count, [&](size_t) { CheckSize(cache_.Get(NumberedKey(random() % keys)), size); })
+        .ToJson();
+  }
+  return TimeRepeated(count, [&](size_t) { CheckSize(cache_.View(NumberedKey(random() % keys)), size); })
+      .ToJson();
+}
+
+std::string Commands::RunMixed(std::istream& words) {
+  double per_second = 0;
+  double seconds = 0;
+  uint64_t seed = 0;
+  if (!(words >> per_second >> seconds >> seed) || per_second <= 0) Fail("bad command: mixed");
+  std::mt19937_64 random(seed);
+  return TimePaced(1e9 / per_second, seconds, seed,
+                   [&] {
+                     const size_t number = random() % kMixedKeys;
+                     // Each key has a size of its own.
+                     const size_t size = size_t{64} << (number * 7919 % 15);
+                     const std::string key = "mixed-" + std::to_string(number);
+                     if (random() % 5 == 0 || seed == 0) {
+                       cache_.Fill({key}, Value(size));
+                     } else {
+                       CheckSize(cache_.Get(key), size);
+                     }
+                   })
+      .ToJson();
+}
+
+std::string Commands::FillMixed(std::istream& words) {
+  double bytes = 0;
+  uint64_t seed = 0;
+  if (!(words >> bytes >> seed)) Fail("bad command: fill_mixed");
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> exponent(10, 26);
+  for (uint64_t number = 0; bytes > 0; ++number) {
+    const auto size = static_cast<size_t>(std::exp2(exponent(random)));
+    cache_.Fill({"fragment-" + std::to_string(number)}, Value(size));
+    bytes -= static_cast<double>(size);
+  }
+  return "{}";
 }
 
 std::string Commands::Run(const std::string& line) {
@@ -51,6 +132,9 @@ std::string Commands::Run(const std::string& line) {
     }
     return TimeRepeated(count, [&](size_t) { CheckSize(cache_.View(key), size); }).ToJson();
   }
+  if (command.starts_with("many_")) return RunMany(command, words);
+  if (command == "mixed") return RunMixed(words);
+  if (command == "fill_mixed") return FillMixed(words);
   std::string path;
   if (!(words >> path)) Fail("bad command: " + line);
   const std::vector<std::string> keys = ReadKeys(path);

@@ -9,8 +9,17 @@
 //   view_each FILE SIZE   the same in place
 //   view_all FILE SIZE    all keys in one call, in place; the time is that of the call
 //   delete FILE           in batches; {}
+// In C++ only, on keys of their own, numbered from 0:
+//   many_fill SIZE KEYS         sets them
+//   many_get SIZE KEYS COUNT    copying get of one of them at random, COUNT times
+//   many_view SIZE KEYS COUNT   the same in place
+//   many_exist KEYS COUNT       all of them in one call, COUNT times
+//   mixed PER_SECOND SECONDS SEED   gets and sets (one in five) of 64 B to 1 MiB on 1000 keys, which
+//                               all clients share, at random times; with the longest one
+//   fill_mixed BYTES SEED       values of 1 KiB to 64 MiB until they are so many bytes; {}
 #pragma once
 
+#include <istream>
 #include <string>
 
 #include "driver/cache.h"
@@ -25,6 +34,9 @@ class Commands {
 
  private:
   std::string_view Value(size_t size);
+  std::string RunMany(const std::string& command, std::istream& words);
+  std::string RunMixed(std::istream& words);
+  std::string FillMixed(std::istream& words);
 
   Cache& cache_;
   std::string value_;

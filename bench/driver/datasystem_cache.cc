@@ -1,5 +1,7 @@
 #include <datasystem/datasystem.h>
 
+#include <algorithm>
+
 #include "driver/cache.h"
 
 namespace datasystem::bench {
@@ -39,6 +41,22 @@ class DatasystemCache final : public Cache {
       size += Touch(*view);
     }
     return size;
+  }
+
+  void Exist(const std::vector<std::string>& keys) override {
+    std::vector<bool> exists;
+    Check(client_.Exist(keys, exists));
+    if (std::count(exists.begin(), exists.end(), true) != static_cast<ptrdiff_t>(keys.size())) {
+      Fail("a key of the batch does not exist");
+    }
+  }
+
+  // May be evicted, so that a mixed load can go on for ever.
+  void Fill(const std::vector<std::string>& keys, std::string_view value) override {
+    std::vector<std::string> failed;
+    const std::vector<StringView> values(keys.size(), value);
+    Check(client_.MSet(keys, values, failed, {.writeMode = WriteMode::NONE_L2_CACHE_EVICT}));
+    if (!failed.empty()) Fail("could not set " + failed.front());
   }
 
   void Delete(const std::vector<std::string>& keys) override {

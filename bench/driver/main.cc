@@ -17,6 +17,13 @@ size_t Cache::ViewAll(const std::vector<std::string>&) {
   Fail("this cache has no values in place");
 }
 
+void Cache::Exist(const std::vector<std::string>&) {
+  Fail("this cache has no call for many keys");
+}
+void Cache::Fill(const std::vector<std::string>& keys, std::string_view value) {
+  for (const std::string& key : keys) Set(key, value);
+}
+
 namespace {
 
 std::unique_ptr<Cache> Connect(const std::string& system, const std::string& address) {

@@ -32,6 +32,18 @@ class MemcachedCache final : public Cache {
     return size;
   }
 
+  void Fill(const std::vector<std::string>& keys, std::string_view value) override {
+    memcached_behavior_set(client_, MEMCACHED_BEHAVIOR_NOREPLY, 1);
+    memcached_behavior_set(client_, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
+    for (const std::string& key : keys) {
+      memcached_set(client_, key.data(), key.size(), value.data(), value.size(), 0, 0);
+    }
+    Check(memcached_flush_buffers(client_));
+    memcached_behavior_set(client_, MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 0);
+    memcached_behavior_set(client_, MEMCACHED_BEHAVIOR_NOREPLY, 0);
+    Get(keys.back());  // is there when all are
+  }
+
   void Delete(const std::vector<std::string>& keys) override {
     for (const std::string& key : keys) Check(memcached_delete(client_, key.data(), key.size(), 0));
   }

@@ -31,6 +31,17 @@ class RedisCache final : public Cache {
     return reply->len;
   }
 
+  void Fill(const std::vector<std::string>& keys, std::string_view value) override {
+    for (const std::string& key : keys) {
+      redisAppendCommand(context_, "SET %b %b", key.data(), key.size(), value.data(), value.size());
+    }
+    for (size_t i = 0; i < keys.size(); ++i) {
+      void* reply = nullptr;
+      redisGetReply(context_, &reply);
+      Check(reply);
+    }
+  }
+
   void Delete(const std::vector<std::string>& keys) override {
     for (const std::string& key : keys)
       Check(redisCommand(context_, "DEL %b", key.data(), key.size()));

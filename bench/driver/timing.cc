@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdio>
 #include <numeric>
+#include <random>
+#include <thread>
 #include <vector>
 
 namespace datasystem::bench {
@@ -24,7 +26,7 @@ Timing Summary(std::vector<double> samples) {
     return samples[static_cast<size_t>(rank * (samples.size() - 1))];
   };
   const double sum = std::accumulate(samples.begin(), samples.end(), 0.0);
-  return {.p50_ns = at(0.5), .p99_ns = at(0.99), .mean_ns = sum / samples.size()};
+  return {.p50_ns = at(0.5), .p99_ns = at(0.99), .mean_ns = sum / samples.size(), .max_ns = samples.back()};
 }
 
 Timing TimeGroups(size_t count, size_t group, const std::function<void(size_t)>& operation) {
@@ -41,14 +43,29 @@ Timing TimeGroups(size_t count, size_t group, const std::function<void(size_t)>&
 }  // namespace
 
 std::string Timing::ToJson() const {
-  char text[160];
-  std::snprintf(text, sizeof(text), R"({"p50_ns": %.1f, "p99_ns": %.1f, "mean_ns": %.1f})", p50_ns,
-                p99_ns, mean_ns);
+  char text[200];
+  std::snprintf(text, sizeof(text), R"({"p50_ns": %.1f, "p99_ns": %.1f, "mean_ns": %.1f, "max_ns": %.1f})",
+                p50_ns, p99_ns, mean_ns, max_ns);
   return text;
 }
 
 Timing TimeEach(size_t count, const std::function<void(size_t)>& operation) {
   return TimeGroups(count, 1, operation);
+}
+
+Timing TimePaced(double interval_ns, double seconds, uint64_t seed,
+                 const std::function<void()>& operation) {
+  std::mt19937_64 random(seed);
+  std::exponential_distribution<double> pause(1 / interval_ns);
+  std::vector<double> samples;
+  const auto begun = Clock::now();
+  while (NsSince(begun) < seconds * 1e9) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(static_cast<int64_t>(pause(random))));
+    const auto start = Clock::now();
+    operation();
+    samples.push_back(NsSince(start));
+  }
+  return Summary(std::move(samples));
 }
 
 Timing TimeRepeated(size_t count, const std::function<void(size_t)>& operation) {

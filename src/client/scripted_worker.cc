@@ -215,7 +215,9 @@ proto::Location ScriptedWorker::Place(std::string_view bytes) {
 
 void ScriptedWorker::AnswerCreate(const ScriptedRequest& request) {
   proto::CreateReply reply;
-  for (const uint64_t size : proto::CreateRequest::Decode(request.body)->sizes) {
+  const auto create = proto::CreateRequest::Decode(request.body);
+  CHECK(create.ok());
+  for (const uint64_t size : create->sizes) {
     proto::CreateItem& item = reply.items.emplace_back();
     item.buffer_id = next_id_++;
     item.location = Store("", size);
