@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures this cache and its peers in one run and prints ratios. Builds what it needs into build-bench (or
 # --build DIR), starts every server itself, stops all of them. How to read the table: bench/README.md.
-#   bench/run.sh [--runs N] [--seconds S] [--only local|remote|start|memory] [--markdown] [--json FILE] [--build DIR]
+#   bench/run.sh [--runs N] [--seconds S] [--only local|node|remote|start|memory] [--markdown] [--json FILE] [--build DIR]
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 

@@ -38,6 +38,10 @@ std::vector<std::string> NumberedKeys(size_t begin, size_t end) {
   return keys;
 }
 
+std::string MixedKey(size_t number) { return "mixed-" + std::to_string(number); }
+// Each key has a size of its own.
+size_t MixedSize(size_t number) { return size_t{64} << (number * 7919 % 15); }
+
 void CheckSize(size_t got, size_t expected) {
   if (got != expected) {
     Fail("got " + std::to_string(got) + " bytes instead of " + std::to_string(expected));
@@ -85,19 +89,22 @@ std::string Commands::RunMixed(std::istream& words) {
   uint64_t seed = 0;
   if (!(words >> per_second >> seconds >> seed) || per_second <= 0) Fail("bad command: mixed");
   std::mt19937_64 random(seed);
-  return TimePaced(1e9 / per_second, seconds, seed,
-                   [&] {
-                     const size_t number = random() % kMixedKeys;
-                     // Each key has a size of its own.
-                     const size_t size = size_t{64} << (number * 7919 % 15);
-                     const std::string key = "mixed-" + std::to_string(number);
-                     if (random() % 5 == 0 || seed == 0) {
-                       cache_.Fill({key}, Value(size));
-                     } else {
-                       CheckSize(cache_.Get(key), size);
-                     }
-                   })
-      .ToJson();
+  const auto load = [&] {
+    const size_t number = random() % kMixedKeys;
+    if (random() % 5 == 0) {
+      cache_.Fill({MixedKey(number)}, Value(MixedSize(number)));
+    } else {
+      CheckSize(cache_.Get(MixedKey(number)), MixedSize(number));
+    }
+  };
+  return TimePaced(1e9 / per_second, seconds, seed, load).ToJson();
+}
+
+std::string Commands::FillForMixed() {
+  for (size_t number = 0; number < kMixedKeys; ++number) {
+    cache_.Fill({MixedKey(number)}, Value(MixedSize(number)));
+  }
+  return "{}";
 }
 
 std::string Commands::FillMixed(std::istream& words) {
@@ -134,6 +141,7 @@ std::string Commands::Run(const std::string& line) {
   }
   if (command.starts_with("many_")) return RunMany(command, words);
   if (command == "mixed") return RunMixed(words);
+  if (command == "mixed_fill") return FillForMixed();
   if (command == "fill_mixed") return FillMixed(words);
   std::string path;
   if (!(words >> path)) Fail("bad command: " + line);

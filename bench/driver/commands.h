@@ -14,6 +14,7 @@
 //   many_get SIZE KEYS COUNT    copying get of one of them at random, COUNT times
 //   many_view SIZE KEYS COUNT   the same in place
 //   many_exist KEYS COUNT       all of them in one call, COUNT times
+//   mixed_fill                  sets all keys of `mixed`
 //   mixed PER_SECOND SECONDS SEED   gets and sets (one in five) of 64 B to 1 MiB on 1000 keys, which
 //                               all clients share, at random times; with the longest one
 //   fill_mixed BYTES SEED       values of 1 KiB to 64 MiB until they are so many bytes; {}
@@ -35,6 +36,7 @@ class Commands {
  private:
   std::string_view Value(size_t size);
   std::string RunMany(const std::string& command, std::istream& words);
+  std::string FillForMixed();
   std::string RunMixed(std::istream& words);
   std::string FillMixed(std::istream& words);
 

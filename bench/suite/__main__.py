@@ -15,16 +15,17 @@ from pathlib import Path
 from . import table
 from .local_group import LocalGroup
 from .memory_group import MemoryGroup
+from .node_group import NodeGroup
 from .remote_group import RemoteGroup
 from .samples import Samples
 from .servers import BenchError, Servers
 from .start_group import StartGroup
 from .transport import Transport
 
-GROUPS = {group.name: group for group in (LocalGroup, RemoteGroup, StartGroup, MemoryGroup)}
+GROUPS = {group.name: group for group in (LocalGroup, NodeGroup, RemoteGroup, StartGroup, MemoryGroup)}
 RUNS_MIN, RUNS_MAX = 1, 50
 # No further run of a group begins after its share of the time. What is left over: starting and stopping.
-SHARES = {"local": 0.4, "remote": 0.45, "start": 0.05, "memory": 0.05}
+SHARES = {"local": 0.3, "node": 0.2, "remote": 0.35, "start": 0.05, "memory": 0.05}
 # Above this load per processor before the start, somebody else is busy.
 _QUIET_LOAD = 0.3
 

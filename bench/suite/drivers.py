@@ -18,14 +18,21 @@ class Driver:
 
     def run(self, *words):
         """The answer to a command: p50_ns, p99_ns, mean_ns."""
+        self.begin(*words)
+        return self.answer()
+
+    def begin(self, *words):
+        self._under_way = " ".join(map(str, words))
         try:
-            self._process.stdin.write(" ".join(map(str, words)) + "\n")
+            self._process.stdin.write(self._under_way + "\n")
             self._process.stdin.flush()
-            answer = self._process.stdout.readline()
         except BrokenPipeError:
-            answer = ""
+            pass  # answer() says so
+
+    def answer(self):
+        answer = self._process.stdout.readline()
         if not answer:
-            raise BenchError(f"the driver of {self._name} gave up at: {' '.join(map(str, words))}")
+            raise BenchError(f"the driver of {self._name} gave up at: {self._under_way}")
         return json.loads(answer)
 
     def close(self):
@@ -35,6 +42,13 @@ class Driver:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def run_together(drivers, *commands):
+    """The answers to one command each, which run at the same time; one command: the same for all."""
+    for i, driver in enumerate(drivers):
+        driver.begin(*commands[i % len(commands)])
+    return [driver.answer() for driver in drivers]
 
 
 def cpp_driver(binary, system, address=""):

@@ -4,10 +4,10 @@ from .drivers import cpp_driver
 from .servers import status_bytes
 from .table import Row, Target
 
-_OBJECTS = 200_000
+_OBJECTS = 1_000_000
 _VALUE_BYTES = 100
 _LIMIT_BYTES = 128
-_CACHE_MB = 256
+_CACHE_MB = 512
 
 
 class MemoryGroup:
@@ -26,14 +26,15 @@ class MemoryGroup:
         keys = self._servers.folder / "keys-memory"
         names = [f"object-{i:06}" for i in range(_OBJECTS)]
         keys.write_text("\n".join(names) + "\n")
-        payload = len(names[0]) + _VALUE_BYTES
+        payload = sum(map(len, names)) / _OBJECTS + _VALUE_BYTES
 
         worker = self._servers.start_worker("127.0.0.1", "memory", _CACHE_MB)
         worker.wait_until_populated()
 
-        # The cache memory is resident from the start: what values take of it is what the arenas reserved.
+        # The cache memory is resident from the start: what values take of it is what the arenas reserved. The rest, the
+        # index among it, becomes resident as it is used.
         def ours():
-            return worker.resident_private_bytes() + worker.report()["memory"]["reserved_bytes"]
+            return worker.resident_bytes() + worker.report()["memory"]["reserved_bytes"]
         self._measure(samples, "datasystem", worker.process, worker.address, ours, keys, payload)
         for system, launch in (("memcached", self._servers.start_memcached), ("redis", self._servers.start_redis)):
             process, path = launch(f"{system}-memory", 2 * _CACHE_MB)

@@ -2,16 +2,19 @@
 
 import json
 import sys
+import threading
 import time
+
+from yr.datasystem import KVClient, WriteMode
 
 _DELETE_BATCH = 1000
 
 
 class Datasystem:
     def __init__(self, address):
-        from yr.datasystem import KVClient
         host, port = address.rsplit(":", 1)
-        self._client = KVClient(host, int(port))
+        self._address = (host, int(port))
+        self._client = KVClient(*self._address)
         self._client.init()
         self.set = self._client.set
 
@@ -30,6 +33,19 @@ class Datasystem:
     def delete(self, keys):
         if self._client.delete(keys):
             raise RuntimeError("could not delete all keys")
+
+
+    def tick_set(self):
+        """The longest pause of another thread, which does nothing but look at the clock, during a set of 1 GiB."""
+        value = bytearray(1 << 30)
+        return _longest_pause(lambda: self._client.set("bench-tick", value, WriteMode.NONE_L2_CACHE_EVICT))
+
+    def tick_init(self):
+        def connect():
+            for _ in range(20):
+                with KVClient(*self._address):
+                    pass
+        return _longest_pause(connect)
 
 
 class Memcached:
@@ -70,6 +86,8 @@ class Commands:
 
     def run(self, line):
         command, *words = line.split()
+        if command.startswith("tick_"):
+            return getattr(self._cache, command)()
         if command in ("set", "get", "view"):
             size, count = map(int, words)
             operation = self._operation(command, size)
@@ -96,6 +114,24 @@ class Commands:
             self._value = bytes(range(256)) * (size // 256 + 1)
         value, store = self._value[:size], self._cache.set
         return lambda key: store(key, value)
+
+
+def _longest_pause(work):
+    stop, longest = threading.Event(), [0]
+
+    def tick():
+        last = time.perf_counter_ns()
+        while not stop.is_set():
+            time.sleep(0.0005)
+            now = time.perf_counter_ns()
+            longest[0] = max(longest[0], now - last)
+            last = now
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    work()
+    stop.set()
+    ticker.join()
+    return {"max_ns": longest[0]}
 
 
 def _checked(operation, size):

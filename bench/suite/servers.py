@@ -52,8 +52,8 @@ class Worker:
     def report(self):
         return json.loads(worker_report(self.host, self.port, 10000))
 
-    def resident_private_bytes(self):
-        return status_bytes(self.process.pid, "RssAnon")
+    def resident_bytes(self):
+        return status_bytes(self.process.pid, "RssAnon") + status_bytes(self.process.pid, "RssShmem")
 
     def wait_until_populated(self):
         """Until all cache memory has been touched: nobody measures page faults by accident."""

@@ -20,6 +20,8 @@ Status Closed(const std::string& peer, const asio::error_code& error) {
 
 // What must move within kStallMax, and what a body grows by as it arrives: a header alone costs us nothing.
 constexpr size_t kPiece = 1 << 20;
+// From here on the copy out of the buffer costs more than the calls that it saves.
+constexpr size_t kReadDirectMin = 16 << 10;
 
 }  // namespace
 
@@ -64,18 +66,30 @@ asio::awaitable<Status> ServerConnection::Fill(size_t wanted) {
 }
 
 asio::awaitable<Status> ServerConnection::ReadPayload(std::span<std::byte> bytes) {
-  const size_t have = std::min(bytes.size(), end_ - begin_);
-  std::memcpy(bytes.data(), buffer_.data() + begin_, have);
-  begin_ += have;
-  for (size_t done = have; done < bytes.size();) {
+  for (size_t done = TakeBuffered(bytes); done < bytes.size();) {
     const StallTimer stall(*this);
     asio::error_code error;
-    const auto piece = asio::buffer(bytes.data() + done, std::min(kPiece, bytes.size() - done));
-    done += co_await asio::async_read(socket_, piece, asio::redirect_error(asio::use_awaitable, error));
+    const size_t left = bytes.size() - done;
+    if (left >= kReadDirectMin) {
+      const auto piece = asio::buffer(bytes.data() + done, std::min(kPiece, left));
+      done += co_await asio::async_read(socket_, piece, asio::redirect_error(asio::use_awaitable, error));
+    } else {
+      // Of many small values a whole buffer comes with one system call.
+      const auto free = asio::buffer(buffer_);
+      end_ = co_await socket_.async_read_some(free, asio::redirect_error(asio::use_awaitable, error));
+      done += TakeBuffered(bytes.subspan(done));
+    }
     if (error) co_return Closed(peer_, error);
   }
-  if (begin_ == end_) begin_ = end_ = 0;
   co_return Status::OK();
+}
+
+size_t ServerConnection::TakeBuffered(std::span<std::byte> bytes) {
+  const size_t taken = std::min(bytes.size(), end_ - begin_);
+  std::memcpy(bytes.data(), buffer_.data() + begin_, taken);
+  begin_ += taken;
+  if (begin_ == end_) begin_ = end_ = 0;
+  return taken;
 }
 
 asio::awaitable<Status> ServerConnection::DiscardPayload(uint64_t size) {

@@ -55,6 +55,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  private:
   class StallTimer;
   asio::awaitable<Status> Fill(size_t wanted);
+  size_t TakeBuffered(std::span<std::byte> bytes);
 
   Socket socket_;
   asio::steady_timer stall_timer_;
