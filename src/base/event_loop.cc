@@ -70,24 +70,24 @@ void EventLoop::Run() {
   thread_ = std::this_thread::get_id();
   SpinBudget spin(options_.idle_spin);
   bool idle = false;
-  auto idle_since = std::chrono::steady_clock::now();
   while (!stop_.load(std::memory_order_acquire)) {
     if (PollOnce() > 0) {
-      if (std::exchange(idle, false)) spin.Hit();
-      idle_since = std::chrono::steady_clock::now();
+      if (std::exchange(idle, false)) spin.Found();
       continue;
     }
-    idle = true;
-    if (std::chrono::steady_clock::now() - idle_since < spin.budget()) continue;
+    if (!std::exchange(idle, true)) spin.Begin();
+    if (spin.Spinning()) {
+      spin.Yield();
+      continue;
+    }
     bool may_sleep = true;
     for (auto& watched : watched_) {
       if (!watched->Asleep()) may_sleep = watched->PrepareToSleep() && may_sleep;
     }
     if (!may_sleep) continue;
-    spin.Missed();
-    idle = false;
     context_.run_one();
-    idle_since = std::chrono::steady_clock::now();
+    spin.Found();
+    idle = false;
   }
   context_.poll();
   thread_ = std::thread::id();

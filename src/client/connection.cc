@@ -7,7 +7,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -177,22 +176,13 @@ Status Connection::Send(proto::SessionMessage type, std::string_view body, Paylo
 
 // 0: nothing came while it was worth looking.
 Result<size_t> Connection::Spin(std::span<std::byte> to) {
-  if (spin_.budget() == SpinBudget::Duration(0)) {
-    spin_.Missed();
-    return size_t{0};
-  }
-  const auto until = std::chrono::steady_clock::now() + spin_.budget();
-  do {
+  while (spin_.Spinning()) {
     const ssize_t count = ::recv(socket_.get(), to.data(), to.size(), MSG_DONTWAIT);
     if (count == 0) return Closed(0);
-    if (count > 0) {
-      spin_.Hit();
-      return static_cast<size_t>(count);
-    }
+    if (count > 0) return static_cast<size_t>(count);
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return Closed(errno);
-    ::sched_yield();  // the worker may be waiting for this very core
-  } while (std::chrono::steady_clock::now() < until);
-  spin_.Missed();
+    spin_.Yield();  // the worker may be waiting for this very core
+  }
   return size_t{0};
 }
 
@@ -208,13 +198,16 @@ Result<size_t> Connection::ReceiveSome(std::span<std::byte> to, const Deadline& 
 
 Status Connection::Fill(size_t wanted, const Deadline& deadline) {
   if (wanted > buffer_.size()) buffer_.resize(wanted);
-  if (end_ == 0) {
+  const bool at_start = end_ == 0;
+  if (at_start) {
+    spin_.Begin();
     ASSIGN_OR_RETURN(end_, Spin(buffer_));
   }
   while (end_ < wanted) {
     ASSIGN_OR_RETURN(const size_t count, ReceiveSome(std::span(buffer_).subspan(end_), deadline));
     end_ += count;
   }
+  if (at_start) spin_.Found();
   return Status::OK();
 }
 

@@ -14,6 +14,10 @@ using proto::SessionMessage;
 // may be larger.
 constexpr uint64_t kBytesMax = 64 << 20;
 
+// From here on a copy into leased memory is cheaper than one through the socket: 64 KiB take 20 us and
+// 36 us, 256 KiB 25 us and 75 us.
+constexpr uint64_t kLeaseMin = 16 << 10;
+
 std::optional<Reservation> TakeLease(const std::shared_ptr<Session>& session, uint64_t size) {
   if (session->index() == nullptr) return std::nullopt;
   while (const auto lease = session->leases().Take(size)) {
@@ -44,10 +48,11 @@ class Message {
     std::vector<uint64_t> sizes;
     for (size_t i = 0; i < values_.size(); ++i) {
       const uint64_t size = values_[i].bytes.size();
-      if (values_[i].filled != nullptr || session_->IsInline(size)) continue;
+      const bool is_inline = session_->IsInline(size);
+      if (values_[i].filled != nullptr || (is_inline && size < kLeaseMin)) continue;
       if (auto leased = TakeLease(session_, size)) {
         own_[i] = std::move(*leased);
-      } else {
+      } else if (!is_inline) {
         wanting.push_back(i);
         sizes.push_back(size);
       }

@@ -18,6 +18,8 @@ constexpr size_t kAllOrNothingMax = 8;
 // free, one is a 32nd of the memory at most, all together are an eighth.
 constexpr uint64_t kFreeForLeases = 4;
 constexpr uint64_t kLeaseShare = 32;
+// Below, a copy through the socket costs no more (client/put.cc).
+constexpr uint64_t kLeaseMin = 16 << 10;
 constexpr uint64_t kLeasesShare = 8;
 // Memory that is obtained in one go: see docs/decisions/0010.md.
 constexpr uint64_t kAtOnceMax = 4 << 20;
@@ -247,7 +249,7 @@ asio::awaitable<Status> WriteRequests::SetAll(proto::SetRequest& request, std::v
 }
 
 void WriteRequests::GrantLease(ClientSession& session, uint64_t size, proto::SetReply& reply) {
-  if (!session.shared || size < parts_.inline_threshold_bytes || size > memory_bytes_ / kLeaseShare) return;
+  if (!session.shared || size < kLeaseMin || size > memory_bytes_ / kLeaseShare) return;
   const uint64_t leased = parts_.sessions.leased_bytes();
   const uint64_t in_use = parts_.store.stats().object_bytes + parts_.sessions.buffer_bytes() + leased;
   if (leased + size > memory_bytes_ / kLeasesShare) return;
