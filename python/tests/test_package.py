@@ -1,7 +1,9 @@
 """The package as users get it."""
 
 import ast
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,25 @@ def test_write_modes_have_the_numbers_of_the_interface():
     assert {name: int(mode) for name, mode in yr.datasystem.WriteMode.__members__.items()} == {
         "NONE_L2_CACHE": 0, "WRITE_THROUGH_L2_CACHE": 1, "WRITE_BACK_L2_CACHE": 2,
         "NONE_L2_CACHE_EVICT": 3, "WRITE_BACK_L2_CACHE_EVICT": 4}
+
+
+OTHER_UCX = """
+import ctypes, sys
+if sys.argv[3] == "loaded":  # as torch and others load theirs
+    for library in ("libucs.so.0", "libuct.so.0", "libucp.so.0"):
+        ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+from yr.datasystem import KVClient
+with KVClient(sys.argv[1], int(sys.argv[2])) as client:
+    client.set("beside-ucx", bytes(1 << 20))
+    assert client.get(["beside-ucx"]) == [bytes(1 << 20)]
+    client.delete(["beside-ucx"])
+print("libucp" in open("/proc/self/maps").read())
+"""
+
+
+@pytest.mark.parametrize("how", ["loaded", "preloaded"])
+def test_another_ucx_in_the_process_does_no_harm(worker, how):
+    environment = {**os.environ, **({"LD_PRELOAD": "libucp.so.0"} if how == "preloaded" else {})}
+    ended = subprocess.run([sys.executable, "-c", OTHER_UCX, worker[0], str(worker[1]), how], env=environment,
+                           capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "True\n"), ended.stderr

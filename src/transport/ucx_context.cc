@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "transport/lanes.h"
 #include "transport/network_device.h"
@@ -18,6 +19,7 @@ namespace {
 
 // Queues and buffers that UCX itself registers, on top of the cache memory.
 constexpr uint64_t kUcxOwnBytes = 64 << 20;
+constexpr auto kConnectToSelfMax = std::chrono::seconds(20);
 
 // The environment is UCX's configuration interface, which operators use; ours is not in it.
 std::optional<std::string> Environment(const char* name) {
@@ -107,6 +109,7 @@ Status UcxContext::Open(const UcxOptions& options) {
   ASSIGN_OR_RETURN(const LaneChoice lanes, ChooseLanes(options.enable_rdma, ucx_tls, devices));
   RETURN_IF_ERROR(CheckMemlock(MemlockLimit(), options.registered_bytes + kUcxOwnBytes, lanes.rdma));
 
+  rdma_ = lanes.rdma;
   Config config;
   RETURN_IF_ERROR(config.Read());
   RETURN_IF_ERROR(config.Set("TLS", lanes.tls));
@@ -177,15 +180,45 @@ Status UcxContext::CheckUsable() {
   if (status != UCS_OK) {
     return errors::Runtime("no transport that notices a peer's death: {}", ucs_status_string(status));
   }
+  const Status connected = ConnectToSelf(endpoint);
+  // UCX 1.13 aborts the process when it is told to drop an endpoint that is just connecting by datagrams.
+  if (connected.IsOk() || !rdma_) Close(endpoint);
+  return connected;
+}
+
+// Also a test of the network: with the wrong GID, RDMA devices open well and carry nothing.
+Status UcxContext::ConnectToSelf(ucp_ep_h endpoint) {
+  ucp_request_param_t params{};
+  ucs_status_ptr_t flush = ucp_ep_flush_nbx(endpoint, &params);
+  if (!UCS_PTR_IS_PTR(flush)) {
+    if (UCS_PTR_STATUS(flush) == UCS_OK) return Status::OK();
+    return errors::Runtime("no connection: {}", ucs_status_string(UCS_PTR_STATUS(flush)));
+  }
+  const TimePoint until = Clock::Steady().Now() + kConnectToSelfMax;
+  ucs_status_t status = UCS_INPROGRESS;
+  while (status == UCS_INPROGRESS && Clock::Steady().Now() < until) {
+    ucp_worker_progress(worker_);
+    status = ucp_request_check_status(flush);
+  }
+  if (status == UCS_INPROGRESS) {
+    return errors::Runtime(
+        "a connection to this worker itself is not made within {} s: packets get lost. On RoCE the GID may be of the "
+        "wrong kind: `show_gids`, or /sys/class/infiniband/*/ports/1/gids/*, lists them, UCX_IB_GID_INDEX chooses",
+        std::chrono::duration_cast<std::chrono::seconds>(kConnectToSelfMax).count());
+  }
+  ucp_request_free(flush);
+  if (status != UCS_OK) return errors::Runtime("no connection: {}", ucs_status_string(status));
+  return Status::OK();
+}
+
+void UcxContext::Close(ucp_ep_h endpoint) {
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   how.flags = UCP_EP_CLOSE_FLAG_FORCE;
   ucs_status_ptr_t closing = ucp_ep_close_nbx(endpoint, &how);
-  if (UCS_PTR_IS_PTR(closing)) {
-    while (ucp_request_check_status(closing) == UCS_INPROGRESS) ucp_worker_progress(worker_);
-    ucp_request_free(closing);
-  }
-  return Status::OK();
+  if (!UCS_PTR_IS_PTR(closing)) return;
+  while (ucp_request_check_status(closing) == UCS_INPROGRESS) ucp_worker_progress(worker_);
+  ucp_request_free(closing);
 }
 
 Status UcxContext::RegisterMemory(std::span<std::byte> memory) {

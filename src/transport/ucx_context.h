@@ -26,7 +26,7 @@ struct UcxOptions {
 // Threads: the event loop's.
 class UcxContext {
  public:
-  // kRuntimeError: lanes that cannot be had, locked memory; kNotSupported: built without RDMA.
+  // kRuntimeError: lanes that cannot be had or carry nothing, locked memory; kNotSupported: built without RDMA.
   static Result<std::unique_ptr<UcxContext>> Create(const UcxOptions& options);
   ~UcxContext();
 
@@ -38,16 +38,21 @@ class UcxContext {
   size_t am_header_max() const { return am_header_max_; }
   // As UCX hands it out, unwrapped.
   const std::string& address() const { return address_; }
+  // The lanes may be RDMA's.
+  bool rdma() const { return rdma_; }
 
  private:
   UcxContext() = default;
   Status Open(const UcxOptions& options);
   Status CreateWorker();
-  // Whether the lanes can carry messages to a process that may die.
+  // Whether the lanes can carry messages to a process that may die, and do.
   Status CheckUsable();
+  Status ConnectToSelf(ucp_ep_h endpoint);
+  void Close(ucp_ep_h endpoint);
 
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
+  bool rdma_ = false;
   size_t am_header_max_ = 0;
   std::string address_;
   std::vector<ucp_mem_h> registered_;

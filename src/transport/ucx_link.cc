@@ -107,7 +107,8 @@ void UcxLink::WatchConnecting() {
   params.cb.send = &UcxLink::OnFlushed;
   params.user_data = flush.get();
   ucs_status_ptr_t request = ucp_ep_flush_nbx(endpoint_, &params);
-  if (UCS_PTR_IS_PTR(request)) {
+  connecting_ = UCS_PTR_IS_PTR(request);
+  if (connecting_) {
     (void)flush.release();
   } else {
     OnFlushed(nullptr, UCS_PTR_STATUS(request), flush.release());
@@ -118,7 +119,15 @@ void UcxLink::OnFlushed(void* request, ucs_status_t status, void* flush) {
   const std::unique_ptr<Flush> owned(static_cast<Flush*>(flush));
   if (request != nullptr) ucp_request_free(request);
   UcxLink& link = *owned->link;
-  if (status != UCS_OK || owned->life != link.life_ || link.endpoint_ == nullptr) return;
+  for (Old& old : link.old_) {
+    if (old.life != owned->life) continue;
+    old.may_close = true;
+    link.shared_.needs_service(owned->link);
+    return;
+  }
+  if (owned->life != link.life_ || link.endpoint_ == nullptr) return;
+  link.connecting_ = false;
+  if (status != UCS_OK) return;
   link.connected_ = true;
   link.failed_connects_ = 0;
   link.shared_.needs_service(owned->link);
@@ -229,7 +238,8 @@ void UcxLink::Close(const Status& why) {
   if (endpoint_ == nullptr) return;
   if (!connected_) NoteFailedConnect();
   ucp_ep_h endpoint = std::exchange(endpoint_, nullptr);
-  ++life_;
+  const bool waits = shared_.waits_to_close && std::exchange(connecting_, false) && !broken();
+  const uint64_t life = life_++;
   broken_ = UCS_OK;
   connected_ = false;
   lane_.clear();
@@ -237,7 +247,24 @@ void UcxLink::Close(const Status& why) {
   outstanding_bytes_ = 0;
   for (OutMessage& message : std::exchange(queue_, {})) shared_.send_failed(std::move(message), why);
   queued_body_bytes_ = 0;
+  if (waits) {
+    old_.push_back({life, endpoint, false});  // its flush ends when it is connected, or has failed
+    ++shared_.closing;
+  } else {
+    Drop(endpoint);
+  }
+}
 
+void UcxLink::CloseOld() {
+  for (const Old& old : old_) {
+    if (!old.may_close) continue;
+    --shared_.closing;
+    Drop(old.endpoint);
+  }
+  std::erase_if(old_, [](const Old& old) { return old.may_close; });
+}
+
+void UcxLink::Drop(ucp_ep_h endpoint) {
   ucp_request_param_t params{};
   params.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   params.flags = UCP_EP_CLOSE_FLAG_FORCE;

@@ -44,6 +44,8 @@ class UcxLink : public std::enable_shared_from_this<UcxLink> {
     // The message will not arrive. May be called from within UCX's callbacks.
     std::function<void(OutMessage, Status)> send_failed;
     size_t closing = 0;  // endpoints that UCX has not let go of yet
+    // UCX 1.13 aborts the process when an endpoint is dropped while datagrams still connect it.
+    bool waits_to_close = false;
   };
 
   UcxLink(Shared& shared, uint64_t peer, std::string address)
@@ -64,8 +66,11 @@ class UcxLink : public std::enable_shared_from_this<UcxLink> {
   void Send(OutMessage message);
   // After a callback asked for it; not for broken links, those are to be closed.
   void Service();
-  // Cuts the endpoint, if there is one; outstanding and queued sends fail.
+  // Cuts the endpoint, if there is one; queued sends fail, and outstanding ones unless the endpoint has to wait until
+  // it is connected: those may still arrive.
   void Close(const Status& why);
+  // Endpoints that had to wait, and need not any more. After a callback asked for it, for broken links, too.
+  void CloseOld();
 
  private:
   struct SendOp;
@@ -76,6 +81,7 @@ class UcxLink : public std::enable_shared_from_this<UcxLink> {
   bool HasRoomFor(size_t bytes) const;
   void WatchConnecting();
   void NoteFailedConnect();
+  void Drop(ucp_ep_h endpoint);
   static void OnError(void* link, ucp_ep_h endpoint, ucs_status_t status);
   static void OnSent(void* request, ucs_status_t status, void* op);
   static void OnFlushed(void* request, ucs_status_t status, void* flush);
@@ -85,8 +91,15 @@ class UcxLink : public std::enable_shared_from_this<UcxLink> {
   const uint64_t peer_;
   const std::string address_;
   ucp_ep_h endpoint_ = nullptr;
+  struct Old {
+    uint64_t life;
+    ucp_ep_h endpoint;
+    bool may_close;
+  };
+  std::vector<Old> old_;  // closed by us, still connecting
   uint64_t life_ = 0;  // counts endpoints: a callback of an earlier one must not touch this one's figures
   ucs_status_t broken_ = UCS_OK;
+  bool connecting_ = false;  // the flush that waits for the connection is under way
   bool connected_ = false;
   std::string lane_;
   unsigned failed_connects_ = 0;

@@ -44,6 +44,7 @@ UcxTransport::UcxTransport(EventLoop& loop, UcxOptions options, std::unique_ptr<
   shared_.am_id = kActiveMessageId;
   shared_.head_max = std::min(context_->am_header_max() - kHeadMargin, kHeadMax);
   shared_.clock = &Clock::Steady();
+  shared_.waits_to_close = context_->rdma();
   shared_.needs_service = [this](std::shared_ptr<UcxLink> link) { to_service_.push_back(std::move(link)); };
   shared_.send_failed = [this](OutMessage message, Status why) {
     failed_sends_.emplace_back(std::move(message), std::move(why));
@@ -86,7 +87,10 @@ void UcxTransport::EndCalls() {
 void UcxTransport::CloseAll() {
   auto progress_until = [this](Duration limit, auto finished) {
     const TimePoint end = Clock::Steady().Now() + limit;
-    while (!finished() && Clock::Steady().Now() < end) ucp_worker_progress(shared_.worker);
+    while (!finished() && Clock::Steady().Now() < end) {
+      ucp_worker_progress(shared_.worker);
+      for (const auto& link : std::exchange(to_service_, {})) link->CloseOld();
+    }
   };
   arrived_.clear();
   ucp_request_param_t params{};
@@ -271,6 +275,7 @@ size_t UcxTransport::ActOnNotes() {
   size_t acted = 0;
   for (const auto& link : std::exchange(to_service_, {})) {
     ++acted;
+    link->CloseOld();
     if (!link->broken()) {
       link->Service();
       continue;

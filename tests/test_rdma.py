@@ -1,0 +1,41 @@
+"""RDMA for real verbs: the guide's sequence on two emulated nodes with software RoCE (tests/rdma/README.md)."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from yr.datasystem.cli.package import worker_binary
+
+LAB = Path(__file__).with_name("rdma") / "rdma-lab"
+_PREPARE_S = 600
+_RUN_S = 900
+
+
+@pytest.fixture(scope="module")
+def lab():
+    """Skips where the emulator's packages cannot be had."""
+    if os.geteuid() != 0:
+        pytest.skip("the emulated nodes with RDMA need root")
+    prepared = subprocess.run([LAB, "prepare"], capture_output=True, text=True, timeout=_PREPARE_S, check=False)
+    if prepared.returncode != 0:
+        pytest.skip(f"no emulated nodes with RDMA here: {prepared.stderr.strip()}")
+
+    def run(folder, script, *arguments, options=()):
+        environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "DATASYSTEM_WORKER_BINARY": worker_binary()}
+        words = [word for name, value in environment.items() for word in ("--env", f"{name}={value}")]
+        ended = subprocess.run([LAB, "run", "--out", folder, "--timeout", str(_RUN_S), *words, *options,
+                                LAB.with_name(script), *arguments], capture_output=True, text=True,
+                               timeout=_RUN_S + 60, check=False)
+        assert ended.returncode == 0, ended.stdout[-6000:] + ended.stderr[-2000:]
+        return ended.stdout
+    return run
+
+
+@pytest.mark.parametrize("flags,options", [((), ()), (("--enable_huge_tlb", "true"), ("--hugepages", "300"))],
+                         ids=["small pages", "huge pages"])
+def test_the_guide_works_over_real_verbs(lab, tmp_path, flags, options):
+    said = lab(tmp_path, "guide.sh", "rc", *flags, options=options)
+    assert said.count("bytes arrived whole") == 10
+    assert "node2| lane rc" in said and "node1| lane rc" in said
