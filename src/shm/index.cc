@@ -38,7 +38,8 @@ struct Index::Memory {
         heap(records) {}
   ~Memory() {
     header.valid_until_ns.store(0, std::memory_order_seq_cst);
-    ::pthread_mutex_unlock(&header.life);
+    // Of a thread that has ended it is the kernel's, which has told everybody.
+    if (::pthread_equal(::pthread_self(), owner)) ::pthread_mutex_unlock(&header.life);
   }
 
   TableMemory table() const {
@@ -55,6 +56,7 @@ struct Index::Memory {
   MemoryFile index;
   MemoryFile marks;
   IndexHeader& header;
+  const pthread_t owner = ::pthread_self();  // of the mutex `life`
   const std::span<std::byte> records;
   RecordHeap heap;
 };
@@ -141,6 +143,9 @@ SegmentHandle Index::index_segment() const {
 SegmentHandle Index::marks_segment() const {
   return {.fd = memory_->marks.fd(), .size_bytes = memory_->marks.bytes().size()};
 }
+
+std::span<std::byte> Index::index_bytes() const { return memory_->index.bytes(); }
+std::span<std::byte> Index::marks_bytes() const { return memory_->marks.bytes(); }
 
 IndexUsage Index::usage() const {
   return {.bytes_max = memory_->heap.size_bytes(),

@@ -70,6 +70,9 @@ class Index {
   // Descriptors to map the index with, for reading, and the marks.
   SegmentHandle index_segment() const;
   SegmentHandle marks_segment() const;
+  // The worker's own mappings of them.
+  std::span<std::byte> index_bytes() const;
+  std::span<std::byte> marks_bytes() const;
   PinTables& pins() { return pins_; }
   IndexUsage usage() const;
 

@@ -30,11 +30,11 @@ Result<MappedSegment> MappedSegment::Map(const UniqueFd& fd, uint64_t size_bytes
   }
   void* address = ::mmap(nullptr, size_bytes, protection, MAP_SHARED, fd.get(), 0);
   if (address == MAP_FAILED) return errors::FromErrno(errno, "mapping a segment");
-  return MappedSegment({static_cast<std::byte*>(address), size_bytes});
+  return MappedSegment({static_cast<std::byte*>(address), size_bytes}, /*owned=*/true);
 }
 
 MappedSegment::~MappedSegment() {
-  if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
+  if (owned_ && !bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
 Result<std::span<std::byte>> MappedSegment::At(uint64_t offset, uint64_t size) const {

@@ -18,9 +18,14 @@ class MappedSegment {
   static Result<MappedSegment> Map(const UniqueFd& fd, uint64_t size_bytes);
   // The same for a segment that nobody but the worker may write: writing to it is a SIGSEGV.
   static Result<MappedSegment> MapForReading(const UniqueFd& fd, uint64_t size_bytes);
-  MappedSegment(MappedSegment&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  // A mapping of somebody else, which must outlive this: for tests with one address for both sides, since the thread
+  // sanitizer knows memory by its address.
+  static MappedSegment Borrow(std::span<std::byte> bytes) { return MappedSegment(bytes, /*owned=*/false); }
+  MappedSegment(MappedSegment&& other) noexcept
+      : bytes_(std::exchange(other.bytes_, {})), owned_(other.owned_) {}
   MappedSegment& operator=(MappedSegment&& other) noexcept {
     std::swap(bytes_, other.bytes_);
+    std::swap(owned_, other.owned_);
     return *this;
   }
   ~MappedSegment();
@@ -31,8 +36,9 @@ class MappedSegment {
 
  private:
   static Result<MappedSegment> Map(const UniqueFd& fd, uint64_t size_bytes, int protection);
-  explicit MappedSegment(std::span<std::byte> bytes) : bytes_(bytes) {}
+  MappedSegment(std::span<std::byte> bytes, bool owned) : bytes_(bytes), owned_(owned) {}
   std::span<std::byte> bytes_;
+  bool owned_;
 };
 
 }  // namespace datasystem::shm

@@ -29,6 +29,7 @@ class Node {
  public:
   Node() { index_->set_valid_until(Clock::Steady().Now() + std::chrono::hours(1)); }
 
+  // As a client in another process does.
   std::unique_ptr<shm::IndexReader> Attach(const shm::ControlSegment& control) const {
     const auto duplicate = [](int fd) { return UniqueFd(::dup(fd)); };
     const shm::SegmentHandle index = index_->index_segment();
@@ -38,6 +39,18 @@ class Node {
                {.index = shm::MappedSegment::MapForReading(duplicate(index.fd), index.size_bytes).value(),
                 .marks = shm::MappedSegment::Map(duplicate(marks.fd), marks.size_bytes).value(),
                 .control = shm::MappedSegment::Map(duplicate(control.fd()), control.size_bytes()).value(),
+                .data = {{data.id, memory_->Resolve({.size = data.size_bytes}).value()}}})
+        .value();
+  }
+
+  // For threads of this process: with the worker's own mappings, so that the thread sanitizer judges the algorithm.
+  std::unique_ptr<shm::IndexReader> AttachHere(const shm::ControlSegment& control) const {
+    using shm::MappedSegment;
+    const shm::SegmentHandle data = memory_->segments().front();
+    return shm::IndexReader::Attach(
+               {.index = MappedSegment::Borrow(index_->index_bytes()),
+                .marks = MappedSegment::Borrow(index_->marks_bytes()),
+                .control = MappedSegment::Borrow(std::as_writable_bytes(std::span(&control.layout(), 1))),
                 .data = {{data.id, memory_->Resolve({.size = data.size_bytes}).value()}}})
         .value();
   }
@@ -106,7 +119,7 @@ TEST(ReadersOfAStore, SeeWholeValuesWhateverTheWorkerDoes) {
   Node node;
   const shm::ControlSegment control = shm::ControlSegment::Create().value();
   node.pins().Add(&control.layout());
-  const auto index = node.Attach(control);
+  const auto index = node.AttachHere(control);
   std::atomic<bool> done{false};
   std::atomic<int> torn{0};
   std::atomic<uint64_t> hits{0};
