@@ -28,6 +28,7 @@ std::shared_ptr<ReadOnlyBuffer::Impl> FindIn(const std::shared_ptr<Session>& ses
   if (session->index() == nullptr) return nullptr;
   auto found = session->index()->Find(key);
   if (!found) return nullptr;
+  session->Touch(found->bytes);
   auto view = std::make_shared<ReadOnlyBuffer::Impl>();
   view->bytes = found->bytes;
   view->local_pin = LocalPin(session, std::move(found->pin));
@@ -79,6 +80,7 @@ bool CopyFrom(Session& session, const std::string& key, std::string& val) {
   if (session.index() == nullptr) return false;
   const auto found = session.index()->Find(key);
   if (!found) return false;
+  session.Touch(found->bytes);
   try {
     CopyTo(val, found->bytes);
   } catch (const std::bad_alloc&) {

@@ -122,9 +122,19 @@ Status Session::MapSegments(const proto::HelloReply& greeting, const std::vector
 
 Result<std::span<std::byte>> Session::Resolve(const proto::Location& location) const {
   for (const Segment& segment : segments_) {
-    if (segment.id == location.segment) return segment.memory.At(location.offset, location.size);
+    if (segment.id != location.segment) continue;
+    ASSIGN_OR_RETURN(const auto bytes, segment.memory.At(location.offset, location.size));
+    segment.memory.Touch(bytes);
+    return bytes;
   }
   return errors::OutOfRange("there is no segment {}", location.segment);
+}
+
+void Session::Touch(std::span<const std::byte> bytes) const {
+  for (const Segment& segment : segments_) {
+    const std::span<const std::byte> all = segment.memory.bytes();
+    if (bytes.data() >= all.data() && bytes.data() < all.data() + all.size()) segment.memory.Touch(bytes);
+  }
 }
 
 Result<std::unique_ptr<Connection>> Session::Join(const Deadline& deadline) const {

@@ -78,7 +78,9 @@ class Session {
   bool IsInline(uint64_t size) const {
     return !has_shared_memory() || size < inline_threshold_bytes_;
   }
-  // The bytes of a place that the worker named. kOutOfRange if there is no such place.
+  // Before bytes in shared memory are used: see MappedSegment::Touch().
+  void Touch(std::span<const std::byte> bytes) const;
+  // The bytes of a place that the worker named, ready for use. kOutOfRange if there is no such place.
   Result<std::span<std::byte>> Resolve(const proto::Location& location) const;
 
   // Tells the worker that a pin is released (kRelease) or a buffer abandoned (kAbandon). Never

@@ -114,6 +114,7 @@ std::optional<std::pair<Pin, const Record*>> IndexReader::Pinned(std::string_vie
       if (slot == nullptr) return full = true;
       pin = Pin(slot);
       if (!place.Holds()) return changed = true;
+      segments_.index.Touch(records_.subspan(offset, sizeof(Record)));
       const auto* candidate = reinterpret_cast<const Record*>(records_.data() + offset);
       const uint64_t key_size = candidate->sizes >> 48;
       if (key_size != key.size() || key_size > records_.size() - offset - sizeof(Record) || candidate->key() != key) {

@@ -4,7 +4,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+
+// Linux 5.14, younger than the headers of some distributions.
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
 
 namespace datasystem::shm {
 
@@ -30,7 +37,17 @@ Result<MappedSegment> MappedSegment::Map(const UniqueFd& fd, uint64_t size_bytes
   }
   void* address = ::mmap(nullptr, size_bytes, protection, MAP_SHARED, fd.get(), 0);
   if (address == MAP_FAILED) return errors::FromErrno(errno, "mapping a segment");
-  return MappedSegment({static_cast<std::byte*>(address), size_bytes}, /*owned=*/true);
+  MappedSegment segment({static_cast<std::byte*>(address), size_bytes}, /*owned=*/true);
+  segment.populate_advice_ = (protection & PROT_WRITE) != 0 ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+  segment.touched_ = std::make_unique<std::atomic<uint64_t>[]>(size_bytes / kTouchBytes / 64 + 1);
+  return segment;
+}
+
+void MappedSegment::MapPiece(uint64_t piece) const {
+  touched_[piece / 64].fetch_or(uint64_t{1} << (piece % 64), std::memory_order_relaxed);
+  const uint64_t begin = piece * kTouchBytes;
+  // Fails in kernels before 5.14, and for a piece that has gone: then each page is mapped when it is met.
+  (void)::madvise(bytes_.data() + begin, std::min(kTouchBytes, bytes_.size() - begin), populate_advice_);
 }
 
 MappedSegment::~MappedSegment() {

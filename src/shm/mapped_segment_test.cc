@@ -2,9 +2,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <sys/mman.h>
 
 #include "shm/cache_memory.h"
+#include "shm/segment.h"
 
 namespace datasystem::shm {
 namespace {
@@ -56,6 +62,33 @@ TEST(MappedSegment, RefusesFilesThatCouldShrinkLater) {
 
 TEST(MappedSegment, RefusesDescriptorsThatAreNone) {
   EXPECT_EQ(MappedSegment::Map(UniqueFd(), 4096).status().GetCode(), K_IO_ERROR);
+}
+
+// Pages of this process's mapping, by /proc.
+uint64_t MappedKib(const MappedSegment& segment) {
+  char address[32];
+  std::snprintf(address, sizeof(address), "%lx-", reinterpret_cast<unsigned long>(segment.bytes().data()));
+  std::ifstream maps("/proc/self/smaps");
+  bool found = false;
+  for (std::string line; std::getline(maps, line);) {
+    found = found || line.starts_with(address);
+    if (found && line.starts_with("Rss:")) return std::stoull(line.substr(4));
+  }
+  return 0;
+}
+
+TEST(MappedSegment, TouchingMapsThePagesAroundAPlaceOnce) {
+  const Segment worker = Segment::Create({.size_bytes = 4 << 20}).value();
+  std::memset(worker.bytes().data(), 1, worker.bytes().size());
+  const auto client = MappedSegment::Map(UniqueFd(::dup(worker.fd())), worker.bytes().size()).value();
+  EXPECT_EQ(MappedKib(client), 0u);
+  client.Touch(client.bytes().subspan(MappedSegment::kTouchBytes + 5, 1));
+  EXPECT_EQ(MappedKib(client), MappedSegment::kTouchBytes / 1024);
+  // Across the border of two pieces, and to the end of the segment.
+  client.Touch(client.bytes().subspan(2 * MappedSegment::kTouchBytes - 1, 2));
+  EXPECT_EQ(MappedKib(client), 2 * MappedSegment::kTouchBytes / 1024);
+  client.Touch(client.bytes().last(1));
+  EXPECT_EQ(MappedKib(client), 3 * MappedSegment::kTouchBytes / 1024);
 }
 
 }  // namespace
