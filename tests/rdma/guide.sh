@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # The guide's way, on two nodes with RDMA: etcd, a worker on each, set on node 1, get on node 2. Runs in both guests of
-# the lab (rdma-lab); needs PYTHONPATH and DATASYSTEM_WORKER_BINARY.
+# the lab (rdma-lab). PYTHON has the package installed; or PYTHONPATH and DATASYSTEM_WORKER_BINARY are set.
 #   guide.sh UCX_TLS [FLAG VALUE]...      flags for the workers
 set -euo pipefail
 export UCX_TLS=$1
 flags=("${@:2}")
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-python=/usr/bin/python3
+python=${PYTHON:-/usr/bin/python3}
 dscli() { "$python" -m yr.datasystem.cli "$@"; }
 cd "$(mktemp -d)"
 
