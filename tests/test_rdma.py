@@ -22,11 +22,11 @@ def lab():
     if prepared.returncode != 0:
         pytest.skip(f"no emulated nodes with RDMA here: {prepared.stderr.strip()}")
 
-    def run(folder, script, *arguments, options=()):
+    def run(folder, script, *arguments, options=(), nodes=None):
         environment = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "DATASYSTEM_WORKER_BINARY": worker_binary()}
         words = [word for name, value in environment.items() for word in ("--env", f"{name}={value}")]
         ended = subprocess.run([LAB, "run", "--out", folder, "--timeout", str(_RUN_S), *words, *options,
-                                LAB.with_name(script), *arguments], capture_output=True, text=True,
+                                *([nodes] if nodes else []), LAB.with_name(script), *arguments], capture_output=True, text=True,
                                timeout=_RUN_S + 60, check=False)
         assert ended.returncode == 0, ended.stdout[-6000:] + ended.stderr[-2000:]
         return ended.stdout
@@ -39,3 +39,9 @@ def test_the_guide_works_over_real_verbs(lab, tmp_path, flags, options):
     said = lab(tmp_path, "guide.sh", "rc", *flags, options=options)
     assert said.count("bytes arrived whole") == 10
     assert "node2| lane rc" in said and "node1| lane rc" in said
+
+
+def test_a_gid_by_which_nothing_arrives_is_named_at_the_start(lab, tmp_path):
+    said = lab(tmp_path, "wrong_gid.sh", nodes="--node1")
+    assert "packets get lost" in said and "UCX_IB_GID_INDEX chooses" in said and "node1| refused" in said
+    assert "backtrace" not in said

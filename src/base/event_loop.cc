@@ -6,6 +6,13 @@
 #include "base/spin_budget.h"
 
 namespace datasystem {
+namespace {
+
+// Handlers that run before the pollers have their turn again: there may always be one more, as of a coroutine that
+// yields in a long piece of work.
+constexpr size_t kHandlersPerRound = 64;
+
+}  // namespace
 
 // Keeps one wait outstanding on the poller's descriptor, so that an event which comes between
 // PrepareToSleep() and the sleep still wakes the loop. Asio watches edge-triggered: only a wait that is
@@ -63,7 +70,8 @@ size_t EventLoop::PollOnce() {
   for (size_t i = 0; i < watched_.size(); ++i) {
     if (!watched_[i]->Asleep()) done += watched_[i]->Poll();
   }
-  return done + context_.poll();
+  for (size_t ran = 0; ran < kHandlersPerRound && context_.poll_one() > 0; ++ran) ++done;
+  return done;
 }
 
 void EventLoop::Run() {

@@ -513,15 +513,74 @@ TYPED_TEST(SessionMessages, RefuseAKnownFieldWithAnotherWireType) {
   EXPECT_THAT(ours.status().GetMsg(), testing::HasSubstr("field 1 has wire type 5"));
 }
 
-TEST(SessionMessageLimits, RepeatedFieldsAreBounded) {
-  std::string items;
-  for (int i = 0; i < 20000; ++i) items += std::string("\x1A\0", 2);  // field 3, empty
-  EXPECT_THAT(GetReply::Decode(items).status().GetMsg(), testing::HasSubstr("more than 16384 items"));
-  EXPECT_FALSE(DeleteReply::Decode(items).ok());
-  const ReleaseRequest many{std::vector<uint64_t>(20000, 1)};
-  EXPECT_FALSE(ReleaseRequest::Decode(many.Encode()).ok());
-  const ReleaseRequest batch{std::vector<uint64_t>(10000, 1)};
-  EXPECT_TRUE(ReleaseRequest::Decode(batch.Encode()).ok());
+constexpr size_t kItemsMax = 16384;
+
+// A length-delimited field without content, `count` times: an empty item, key, or list of numbers.
+std::string EmptyItems(int field, size_t count) {
+  std::string out;
+  for (size_t i = 0; i < count; ++i) out += {static_cast<char>(field << 3 | 2), '\0'};
+  return out;
+}
+
+template <typename Message>
+void ExpectItemsAreBounded(int field) {
+  EXPECT_TRUE(Message::Decode(EmptyItems(field, kItemsMax)).ok()) << field;
+  const auto refused = Message::Decode(EmptyItems(field, kItemsMax + 1));
+  EXPECT_THAT(refused.status().GetMsg(), testing::HasSubstr("more than 16384 items")) << field;
+}
+
+TEST(SessionMessageLimits, ItemsAndKeysAreBounded) {
+  ExpectItemsAreBounded<HelloReply>(10);
+  ExpectItemsAreBounded<CreateReply>(3);
+  ExpectItemsAreBounded<SetRequest>(1);
+  ExpectItemsAreBounded<SetReply>(3);
+  ExpectItemsAreBounded<GetRequest>(1);
+  ExpectItemsAreBounded<GetReply>(3);
+  ExpectItemsAreBounded<DeleteRequest>(1);
+  ExpectItemsAreBounded<DeleteReply>(3);
+  ExpectItemsAreBounded<ExistRequest>(1);
+  ExpectItemsAreBounded<ExpireRequest>(1);
+  ExpectItemsAreBounded<ExpireReply>(3);
+  ExpectItemsAreBounded<SizesRequest>(1);
+  ExpectItemsAreBounded<SizesReply>(3);
+}
+
+template <typename Message, typename Number>
+void ExpectNumbersAreBounded(std::vector<Number> Message::*numbers, int field) {
+  Message message;
+  message.*numbers = std::vector<Number>(kItemsMax, Number{1});
+  const std::string packed = message.Encode();
+  EXPECT_TRUE(Message::Decode(packed).ok()) << field;
+  // One more, by itself and packed.
+  const auto head = static_cast<char>(field << 3);
+  const std::string single{head, '\1'};
+  const std::string one_packed{static_cast<char>(head | 2), '\1', '\1'};
+  for (const std::string& more : {packed + single, packed + one_packed}) {
+    EXPECT_THAT(Message::Decode(more).status().GetMsg(), testing::HasSubstr("more than 16384 items")) << field;
+  }
+}
+
+TEST(SessionMessageLimits, NumbersAreBoundedPackedOrNot) {
+  ExpectNumbersAreBounded(&CreateRequest::sizes, 1);
+  ExpectNumbersAreBounded(&AbandonRequest::buffer_ids, 1);
+  ExpectNumbersAreBounded(&ReleaseRequest::pin_ids, 1);
+  ExpectNumbersAreBounded(&ExistReply::exists, 3);
+}
+
+TEST(SessionMessageLimits, NumbersOfASliceAreBoundedWithoutAnyKey) {
+  GetRequest request{.keys = {}, .offsets = std::vector<uint64_t>(kItemsMax + 1, 1), .sizes = {}};
+  EXPECT_THAT(GetRequest::Decode(request.Encode()).status().GetMsg(), testing::HasSubstr("more than 16384 items"));
+  request.offsets.swap(request.sizes);
+  EXPECT_THAT(GetRequest::Decode(request.Encode()).status().GetMsg(), testing::HasSubstr("more than 16384 items"));
+}
+
+TEST(SessionMessageLimits, ALeaseWithoutABufferIsNone) {
+  SetReply reply;
+  reply.lease = {.slot = 7, .buffer_id = 0, .location = {1, 2, 3}};
+  const auto ours = SetReply::Decode(reply.Encode());
+  ASSERT_TRUE(ours.ok());
+  EXPECT_EQ(ours->lease.slot, 0u);
+  EXPECT_EQ(ours->lease.location.size, 0u);
 }
 
 TEST(SessionMessageLimits, SlicesComeForEachKeyOrForNone) {

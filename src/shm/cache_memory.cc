@@ -140,8 +140,9 @@ Result<Extent> CacheMemory::Reserve(uint64_t size) {
   // Beyond this, rounding up to pages could overflow.
   std::byte* data = size <= impl_->segment.bytes().size() ? impl_->Take(size) : nullptr;
   if (data == nullptr) {
-    return errors::OutOfMemory("no cache memory for {} bytes: the largest free piece has {} of {} bytes",
-                               size, impl_->pages.largest_bytes(), impl_->segment.bytes().size());
+    return errors::OutOfMemory("no cache memory for {} bytes: the largest free piece has {} of {} bytes{}", size,
+                               impl_->pages.largest_bytes(), impl_->segment.bytes().size(),
+                               size <= impl_->limits.value_bytes_max ? ", and values this small come in slabs of many" : "");
   }
   impl_->allocated_bytes.fetch_add(size, std::memory_order_relaxed);
   impl_->extents.fetch_add(1, std::memory_order_relaxed);

@@ -133,13 +133,13 @@ void ObjectStore::Free(Object* object) {
   index_.Free(object);
 }
 
-// Drops victims until they amount to `bytes`; false when nothing is left that may go.
-bool ObjectStore::Evict(uint64_t bytes) {
+// Drops victims until they amount to `bytes`, at most `limit`; false when nothing is left that may go.
+bool ObjectStore::Evict(uint64_t bytes, size_t limit) {
   const size_t objects_before = stats_.objects;
   const uint64_t bytes_before = stats_.object_bytes;
-  EvictSome(bytes, SIZE_MAX);
+  const size_t evicted = EvictSome(bytes, limit);
   Reclaim();
-  return stats_.objects < objects_before && bytes_before - stats_.object_bytes >= bytes;
+  return evicted == limit || (stats_.objects < objects_before && bytes_before - stats_.object_bytes >= bytes);
 }
 
 size_t ObjectStore::EvictSome(uint64_t bytes, size_t limit) {
@@ -169,41 +169,48 @@ Status ObjectStore::TooLarge(uint64_t size, uint64_t largest) const {
 }
 
 Result<shm::Extent> ObjectStore::Allocate(uint64_t size) {
-  return MakeRoom(size, [&] { return memory_.Allocate(size); });
+  return MakeRoom(size, [&] { return memory_.Allocate(size); }, SIZE_MAX);
 }
 
 Result<shm::Extent> ObjectStore::Reserve(uint64_t size) {
-  return MakeRoom(size, [&] { return memory_.Reserve(size); });
+  return MakeRoom(size, [&] { return memory_.Reserve(size); }, kEvictedPerStepMax);
 }
 
 template <typename Take>
-Result<shm::Extent> ObjectStore::MakeRoom(uint64_t size, Take take) {
+Result<shm::Extent> ObjectStore::MakeRoom(uint64_t size, Take take, size_t evicted_max) {
   if (size == 0) return errors::Invalid("a value has at least one byte");
   auto extent = take();
   if (extent.ok() || extent.status().GetCode() != K_OUT_OF_MEMORY) return extent;
 
   const uint64_t expirations_before = stats_.expirations;
-  SweepExpired(kSweepPerAllocateMax);
+  SweepExpired(std::min(kSweepPerAllocateMax, evicted_max));
   const bool taken_back = take_back_ && take_back_();
   if (stats_.expirations > expirations_before || taken_back || !retired_.empty()) {
     Reclaim();
     extent = take();
     if (extent.ok()) return extent;
   }
+  const uint64_t expirations = stats_.expirations - expirations_before;
+  if (expirations >= evicted_max) return errors::TryAgain("{} expired objects were dropped so far", expirations);
   const uint64_t size_bytes = memory_.usage().size_bytes;
   const uint64_t room = size_bytes - std::min(size_bytes, staying_bytes_);
   if (size > room) return TooLarge(size, room);
   // First what is missing in bytes, then, as free memory may lie in pieces, a bit at a time.
+  const uint64_t evictions_before = stats_.evictions;
   for (bool more = true; more;) {
+    const uint64_t evicted = stats_.evictions - evictions_before;
+    if (evicted >= evicted_max) return errors::TryAgain("{} objects were evicted for {} bytes so far", evicted, size);
     const shm::CacheMemoryUsage usage = memory_.usage();
     const uint64_t free_bytes = usage.size_bytes - usage.reserved_bytes;
-    more = Evict(size > free_bytes ? size - free_bytes : size / 16 + 1);
+    more = Evict(size > free_bytes ? size - free_bytes : size / 16 + 1, evicted_max - evicted);
     extent = take();
     if (extent.ok()) return extent;
   }
-  // What the machine has no pages for is not for want of objects to evict.
   const uint64_t largest = memory_.usage().largest_free_bytes;
-  return largest >= size ? Result<shm::Extent>(extent.status()) : TooLarge(size, largest);
+  if (largest < size) return TooLarge(size, largest);
+  // The machine has no pages for it, or what is free is too little for a slab.
+  return errors::OutOfMemory("{}. {} bytes are held by {} objects that may not be evicted or are being read",
+                             extent.status().GetMsg(), stats_.object_bytes, stats_.objects);
 }
 
 Result<Object*> ObjectStore::Make(std::string_view key, const ObjectMeta& meta, shm::Extent& extent) {

@@ -99,6 +99,9 @@ struct StoreStats {
 
 class ObjectStore {
  public:
+  // Objects that one Reserve() evicts at most: about two milliseconds.
+  static constexpr size_t kEvictedPerStepMax = 1024;
+
   // `dropped` tells of objects that the store removed by itself (evicted, expired): the directory must
   // learn it. It is called after the object has been unlinked and must not call back into the store.
   using Dropped = std::function<void(const Object&)>;
@@ -114,8 +117,11 @@ class ObjectStore {
   // names the bytes needed and the largest that would fit; nothing is evicted in vain for a size that the
   // objects that must stay leave no room for. kInvalid for size 0.
   Result<shm::Extent> Allocate(uint64_t size);
-  // The same without waiting for pages that were never used: see CacheMemory::Reserve().
+  // The same for callers that may not stall for long: evicts no more than kEvictedPerStepMax objects, and does not
+  // wait for pages that were never used (see CacheMemory::Reserve()). kTryAgain: it has evicted some; call again.
   Result<shm::Extent> Reserve(uint64_t size);
+  // One step of obtaining the pages of what Reserve() gave: see CacheMemory::Back().
+  Result<bool> Back(const shm::Extent& extent) { return memory_.Back(extent); }
 
   // Makes the object visible, replacing one of the same key (whose readers keep it). Takes the extent; after
   // kOutOfMemory, which says that the index is full, it is the caller's and nothing has changed.
@@ -152,7 +158,7 @@ class ObjectStore {
   friend class ObjectRef;
 
   template <typename Take>
-  Result<shm::Extent> MakeRoom(uint64_t size, Take take);
+  Result<shm::Extent> MakeRoom(uint64_t size, Take take, size_t evicted_max);
   bool Expired(const Object& object) const;
   Object* FindLinked(std::string_view key) const;
   Object* FindLive(std::string_view key);
@@ -163,7 +169,7 @@ class ObjectStore {
   void DropExpired(Object* object);
   void Retire(Object* object);
   void Free(Object* object);
-  bool Evict(uint64_t bytes);
+  bool Evict(uint64_t bytes, size_t limit);
   Status TooLarge(uint64_t size, uint64_t largest) const;
 
   shm::CacheMemory& memory_;

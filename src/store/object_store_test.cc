@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <random>
-
+#include <stop_token>
+#include <thread>
 
 namespace datasystem::store {
 namespace {
@@ -194,6 +196,55 @@ TEST_F(ObjectStoreTest, ManySmallValuesMakeRoomForALargeOne) {
   for (int i = 0; i < 20'000; ++i) ASSERT_TRUE(SetEvictable("key" + std::to_string(i), 1000).IsOk());
   ASSERT_TRUE(SetEvictable("large", 15 * kMiB).IsOk());
   EXPECT_TRUE(Holds("large"));
+}
+
+TEST_F(ObjectStoreTest, ReserveEvictsInStepsUntilALargeValueFits) {
+  for (int i = 0; i < 15'000; ++i) ASSERT_TRUE(SetEvictable("key" + std::to_string(i), 1000).IsOk());
+  dropped_.clear();
+  int steps = 0;
+  auto extent = store_.Reserve(15 * kMiB);
+  for (; extent.status().GetCode() == K_TRY_AGAIN; extent = store_.Reserve(15 * kMiB)) {
+    ++steps;
+    ASSERT_LE(dropped_.size(), steps * ObjectStore::kEvictedPerStepMax);
+  }
+  ASSERT_TRUE(extent.ok()) << extent.status().ToString();
+  EXPECT_GT(steps, 10);
+}
+
+TEST_F(ObjectStoreTest, ReserveDropsExpiredObjectsInSteps) {
+  const ObjectMeta ending = {.expires_at = clock_.Now() + seconds(1)};
+  for (int i = 0; i < 10'000; ++i) ASSERT_TRUE(Set("key" + std::to_string(i), 1000, ending).IsOk());
+  ASSERT_TRUE(SetEvictable("alive", 1000).IsOk());
+  clock_.Advance(seconds(1));
+  int steps = 0;
+  auto extent = store_.Reserve(9 * kMiB);
+  for (; extent.status().GetCode() == K_TRY_AGAIN; extent = store_.Reserve(9 * kMiB)) ++steps;
+  ASSERT_TRUE(extent.ok()) << extent.status().ToString();
+  EXPECT_GT(steps, 5);
+  EXPECT_TRUE(Holds("alive"));
+}
+
+TEST_F(ObjectStoreTest, ObjectsThatAreMarkedAgainAndAgainAreEvictedNevertheless) {
+  for (int i = 0; i < 12; ++i) ASSERT_TRUE(SetEvictable("key" + std::to_string(i), kMiB).IsOk());
+  const std::span<std::byte> bytes = index_->marks_bytes();
+  std::jthread vandal([bytes](std::stop_token stop) {
+    const std::span marks(reinterpret_cast<uint64_t*>(bytes.data()), bytes.size() / sizeof(uint64_t));
+    while (!stop.stop_requested()) {
+      for (uint64_t& word : marks) std::atomic_ref(word).store(~uint64_t{0}, std::memory_order_relaxed);
+    }
+  });
+  for (int i = 0; i < 2000; ++i) {
+    const Status set = SetEvictable("new" + std::to_string(i), kMiB);
+    ASSERT_TRUE(set.IsOk()) << set.ToString();
+  }
+}
+
+TEST_F(ObjectStoreTest, ASmallValueThatFindsNoSlabIsToldWhy) {
+  Status refused;
+  for (int i = 0; refused.IsOk(); ++i) refused = Set("key" + std::to_string(i), 10'000);
+  EXPECT_EQ(refused.GetCode(), K_OUT_OF_MEMORY);
+  EXPECT_THAT(refused.GetMsg(), HasSubstr("no cache memory for 10000 bytes"));
+  EXPECT_THAT(refused.GetMsg(), HasSubstr("may not be evicted"));
 }
 
 TEST_F(ObjectStoreTest, ExpiredObjectsAreAbsentFromTheirTimeOn) {

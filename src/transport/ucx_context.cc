@@ -74,6 +74,12 @@ std::string ChooseDevices(const UcxOptions& options, const LaneChoice& lanes) {
   return lanes.tls.find("tcp") == std::string::npos ? rdma : rdma + "," + interface;
 }
 
+// By a list as in UCX_TLS: names, or "^" and those that are not to be used.
+bool MayUseTcp(const std::string& tls) {
+  const bool named = tls.find("tcp") != std::string::npos;
+  return tls.starts_with('^') ? !named : named || tls.find("all") != std::string::npos;
+}
+
 Status Unusable(const LaneChoice& lanes, std::string_view cause) {
   const std::string devices = Environment("UCX_NET_DEVICES").value_or("");
   return errors::Runtime(
@@ -116,9 +122,11 @@ Status UcxContext::Open(const UcxOptions& options) {
   if (const std::string chosen = ChooseDevices(options, lanes); !chosen.empty()) {
     RETURN_IF_ERROR(config.SetUnlessInEnvironment("UCX_NET_DEVICES", "NET_DEVICES", chosen));
   }
-  // tcp only: 8 KiB segments, the default, cost more than half of the bandwidth.
-  RETURN_IF_ERROR(config.SetUnlessInEnvironment("UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256k"));
-  RETURN_IF_ERROR(config.SetUnlessInEnvironment("UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256k"));
+  // 8 KiB segments, the default of tcp, cost more than half of its bandwidth. Where there is no tcp UCX complains.
+  if (MayUseTcp(lanes.tls)) {
+    RETURN_IF_ERROR(config.SetUnlessInEnvironment("UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "256k"));
+    RETURN_IF_ERROR(config.SetUnlessInEnvironment("UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "256k"));
+  }
 
   const UcxComplaints complaints;
   ucp_params_t params{};
@@ -133,8 +141,8 @@ Status UcxContext::Open(const UcxOptions& options) {
   }
   RETURN_IF_ERROR(CreateWorker());
   if (const Status usable = CheckUsable(); usable.IsError()) {
-    const std::string cause = complaints.text();
-    return Unusable(lanes, cause.empty() ? usable.GetMsg() : cause);
+    const std::string said = complaints.text();
+    return Unusable(lanes, usable.GetMsg() + (said.empty() ? "" : " (" + said + ")"));
   }
   if (options.enable_rdma && !ucx_tls.has_value() && lanes.tls != "rc_x") {
     LOG_WARNING("rc_x is not available here, using another RDMA transport tls={}", lanes.tls);
@@ -181,8 +189,14 @@ Status UcxContext::CheckUsable() {
     return errors::Runtime("no transport that notices a peer's death: {}", ucs_status_string(status));
   }
   const Status connected = ConnectToSelf(endpoint);
-  // UCX 1.13 aborts the process when it is told to drop an endpoint that is just connecting by datagrams.
-  if (connected.IsOk() || !rdma_) Close(endpoint);
+  if (connected.IsOk() || !rdma_) {
+    Close(endpoint);
+  } else {
+    // UCX 1.13 aborts the process when it drops an endpoint that is just connecting by datagrams, with its worker or
+    // alone: rather leave them to the end of the process, which is near.
+    worker_ = nullptr;
+    context_ = nullptr;
+  }
   return connected;
 }
 

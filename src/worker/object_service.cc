@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/concurrently.h"
+#include "worker/allocate.h"
 #include "worker/retry.h"
 
 namespace datasystem::worker {
@@ -21,20 +22,37 @@ uint16_t Type(proto::PeerMessage message) { return static_cast<uint16_t>(message
 // Allocates when the size is known, so that a value lands where it will stay.
 class FetchTarget final : public transport::PayloadTarget {
  public:
-  explicit FetchTarget(store::ObjectStore& store) : store_(store) {}
+  // `extent`: memory for it, if its size is known beforehand.
+  explicit FetchTarget(store::ObjectStore& store, shm::Extent extent = {})
+      : store_(store), extent_(std::move(extent)) {}
 
+  // kTryAgain: room must be made first, which takes longer than this may.
   Result<std::span<std::byte>> Prepare(std::string_view, uint64_t size) override {
-    auto extent = store_.Allocate(size);
-    if (!extent.ok()) return extent.status();
-    extent_ = std::move(extent).value();
+    if (extent_.valid() && extent_.size() == size) return extent_.bytes();
+    ASSIGN_OR_RETURN(extent_, AtOnce(size));
     return extent_.bytes();
   }
 
+  // What Prepare() had no room for at once; 0: nothing.
+  uint64_t wanted() const { return wanted_; }
   shm::Extent Take() { return std::move(extent_); }
 
  private:
+  Result<shm::Extent> AtOnce(uint64_t size) {
+    auto extent = store_.Reserve(size);
+    if (extent.ok()) {
+      const auto backed = store_.Back(*extent);
+      if (backed.ok() && *backed) return extent;
+    } else if (extent.status().GetCode() != K_TRY_AGAIN) {
+      return extent;
+    }
+    wanted_ = size;
+    return errors::TryAgain("room for {} bytes is being made", size);
+  }
+
   store::ObjectStore& store_;
   shm::Extent extent_;
+  uint64_t wanted_ = 0;
 };
 
 }  // namespace
@@ -159,8 +177,15 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, 
   question.wait_until = wait_until;
   question.deadline = deadline;
   question.keep_copy = may_keep;
+  Question once_more = question;
   auto target = std::make_shared<FetchTarget>(node_.store);
   auto told = co_await Ask(std::move(question), target);
+  if (!told.ok() && target->wanted() > 0) {
+    auto room = co_await AllocateInSteps(node_.context, node_.store, target->wanted());
+    if (!room.ok()) co_return room.status();
+    target = std::make_shared<FetchTarget>(node_.store, std::move(room).value());
+    told = co_await Ask(std::move(once_more), target);
+  }
   if (!told.ok()) co_return told.status();
   const proto::PeerGetAnswer& got = told->answer;
   if (got.yours) co_return co_await ResolveOwnGrant(key, got.version, deadline);

@@ -1,12 +1,11 @@
 #include "worker/write_requests.h"
 
-#include <asio/post.hpp>
-#include <asio/use_awaitable.hpp>
 #include <unordered_set>
 
 #include "base/concurrently.h"
 #include "datasystem/object/object_enum.h"
 #include "session/key_rules.h"
+#include "worker/allocate.h"
 
 namespace datasystem::worker {
 namespace {
@@ -21,8 +20,6 @@ constexpr uint64_t kLeaseShare = 32;
 // Below, a copy through the socket costs no more (client/put.cc).
 constexpr uint64_t kLeaseMin = 16 << 10;
 constexpr uint64_t kLeasesShare = 8;
-// Memory that is obtained in one go: see docs/decisions/0010.md.
-constexpr uint64_t kAtOnceMax = 4 << 20;
 
 // Bytes of the payload; kInvalid when they do not add up to it.
 Status CheckPayload(const proto::SetRequest& request, uint64_t payload_size) {
@@ -62,7 +59,7 @@ asio::awaitable<Status> WriteRequests::Create(ClientRequest request) {
     proto::CreateItem& item = reply.items.emplace_back();
     item.status = session::CheckValueSize(create->sizes[i]);
     if (item.status.IsError()) continue;
-    auto extent = co_await Allocate(create->sizes[i]);
+    auto extent = co_await AllocateInSteps(parts_.context, parts_.store, create->sizes[i]);
     if (!extent.ok()) {
       item.status = extent.status();
       continue;
@@ -104,23 +101,6 @@ Status WriteRequests::CheckBatch(const proto::SetRequest& request) const {
   return Status::OK();
 }
 
-// Pages that nobody has used yet take up to half a millisecond a MiB to obtain; others must not wait for a
-// large value that long.
-asio::awaitable<Result<shm::Extent>> WriteRequests::Allocate(uint64_t size) {
-  if (size <= kAtOnceMax) co_return parts_.store.Allocate(size);
-  auto extent = parts_.store.Reserve(size);
-  while (extent.ok()) {
-    const auto backed = parts_.memory.Back(*extent);
-    if (backed.ok() && *backed) break;
-    if (!backed.ok()) {  // the machine has no more: but what others give up has its pages
-      *extent = shm::Extent();
-      co_return parts_.store.Allocate(size);
-    }
-    co_await asio::post(parts_.context, asio::use_awaitable);
-  }
-  co_return extent;
-}
-
 Result<WriteRequests::Value> WriteRequests::TakeBuffer(ClientSession& session, const proto::SetItem& item) {
   auto taken = session.buffers.Take(item.buffer_id);
   if (!taken) {
@@ -160,7 +140,7 @@ asio::awaitable<Status> WriteRequests::ReceiveValues(const ClientRequest& reques
       continue;
     }
     if (outcome.IsOk()) {
-      auto extent = co_await Allocate(item.size);
+      auto extent = co_await AllocateInSteps(parts_.context, parts_.store, item.size);
       outcome = extent.status();
       if (extent.ok()) values[i].extent = std::move(extent).value();
     }

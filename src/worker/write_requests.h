@@ -24,7 +24,6 @@ class WriteRequests {
   };
   Status CheckBatch(const proto::SetRequest& request) const;
   Result<SetOptions> CheckParam(const proto::SetParam& param) const;
-  asio::awaitable<Result<shm::Extent>> Allocate(uint64_t size);
   asio::awaitable<Status> ReceiveValues(const ClientRequest& request, const proto::SetRequest& set,
                                         std::vector<Value>& values, std::vector<Status>& outcomes);
   Result<Value> TakeBuffer(ClientSession& session, const proto::SetItem& item);
