@@ -116,6 +116,26 @@ TEST_F(EventLoopTest, WakesAtOnceForAPostedFunctionATimerAndASocket) {
             50ms);
 }
 
+TEST_F(EventLoopTest, GivesPollersTheirTurnWhileSomethingYieldsAgainAndAgain) {
+  std::atomic<bool> stop = false;
+  std::atomic<bool> stopped = false;
+  std::atomic<int> yields = 0;
+  std::function<void()> yield = [&] {
+    ++yields;
+    if (stop) {
+      stopped = true;
+    } else {
+      asio::post(loop_.context(), yield);
+    }
+  };
+  loop_.Post(yield);
+  EXPECT_TRUE(Eventually([&] { return yields > 1000; }));
+  poller_.Signal();
+  EXPECT_TRUE(Eventually([&] { return poller_.seen() == 1; }));
+  stop = true;
+  EXPECT_TRUE(Eventually([&] { return stopped.load(); }));
+}
+
 TEST_F(EventLoopTest, UsesNoCpuWhileIdle) {
   poller_.Signal();
   ASSERT_TRUE(Eventually([&] { return poller_.seen() == 1; }));
