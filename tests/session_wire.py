@@ -1,14 +1,16 @@
 """The session protocol by hand (src/proto/session.proto, src/session/frame.h), for what no client would send."""
 
 import array
+import os
 import socket
 import struct
 
 HELLO, HELLO_REPLY, SET, CREATE, CREATE_REPLY, SET_REPLY, ABANDON = 1, 2, 10, 11, 12, 13, 14
 GET, GET_REPLY, RELEASE, DELETE, EXIST, EXPIRE, SIZES = 20, 21, 22, 30, 32, 34, 36
+HEALTH, REPORT = 40, 41
 REQUESTS = (SET, CREATE, ABANDON, GET, RELEASE, DELETE, EXIST, EXPIRE, SIZES)
 DATA, INDEX, MARKS, CONTROL = range(4)  # kinds of segments
-OK, DUPLICATED, INVALID, NOT_FOUND, NOT_SUPPORTED, KEY_EXISTS = 0, 1, 2, 3, 36, 2004
+OK, DUPLICATED, INVALID, NOT_FOUND, DISCONNECT, NOT_SUPPORTED, KEY_EXISTS = 0, 1, 2, 3, 23, 36, 2004
 _HEADER = struct.Struct("<IHHIIQQ")
 _MAGIC = 0x31535944
 _DESCRIPTORS_MAX = 64
@@ -69,9 +71,10 @@ def frame(kind, body=b"", payload=b"", payload_size=None):
     return _HEADER.pack(_MAGIC, kind, 0, len(body), 0, 1, size) + body + payload
 
 
-def hello(protocol_min=2, protocol_max=2, version=b"test", want_segments=False):
+def hello(protocol_min=2, protocol_max=2, version=b"test", want_segments=False, session=(0, 0)):
+    """`session`: id and token of the one to join."""
     return frame(HELLO, number_field(1, protocol_min) + number_field(2, protocol_max) + bytes_field(3, version) +
-                 number_field(7, int(want_segments)))
+                 number_field(5, session[0]) + number_field(6, session[1]) + number_field(7, int(want_segments)))
 
 
 def set_item(key, size, buffer_id=0):
@@ -100,6 +103,11 @@ class Session:
         if unix_socket:
             self._receive_descriptors()
         self.greeting = self.reply()
+
+    def identity(self):
+        """(id, token) of the session."""
+        found = fields(self.greeting)
+        return found[6][0], found[7][0]
 
     def _receive_descriptors(self):
         size = array.array("i").itemsize * _DESCRIPTORS_MAX
@@ -161,3 +169,6 @@ class Session:
 
     def close(self):
         self.socket.close()
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        self.descriptors = []
