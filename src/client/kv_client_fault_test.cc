@@ -361,7 +361,9 @@ TEST(KVClientFaults, AWorkerThatIsGoneIsSaidAndOneThatComesBackIsUsedAgain) {
   ASSERT_OK(client.HealthCheck());
   // What was obtained before is still there to be read; an unpublished buffer is lost.
   EXPECT_EQ(std::memcmp(view->ImmutableData(), value.data(), value.size()), 0);
-  EXPECT_TRUE(client.Set(buffer).IsError());
+  const Status late = client.Set(buffer);
+  EXPECT_EQ(late.GetCode(), K_INVALID);
+  EXPECT_THAT(late.GetMsg(), HasSubstr("create a new buffer"));
   view.reset();
   buffer.reset();
   ASSERT_OK(client.Set("key", value));

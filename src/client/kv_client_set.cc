@@ -1,4 +1,5 @@
 // The calls of KVClient that set values.
+#include <algorithm>
 #include <unordered_set>
 
 #include "client/kv_client_impl.h"
@@ -105,8 +106,16 @@ std::vector<Status> SetBuffers(const std::shared_ptr<Session>& current,
       param = impl.param;
     }
     if (!taken.empty()) {
-      const std::vector<Status> set =
-          client::Put(session, values, param, Atomicity::kEach, deadline);
+      std::vector<Status> set(taken.size());
+      if (session != current && !session->Alive()) {
+        const Status gone = errors::Invalid(
+            "worker {} has let go of the buffer's memory, as the session has ended: create a new "
+            "buffer",
+            session->worker());
+        std::ranges::fill(set, gone);
+      } else {
+        set = client::Put(session, values, param, Atomicity::kEach, deadline);
+      }
       for (size_t i = 0; i < taken.size(); ++i) {
         Buffer::Impl& impl = *buffers[taken[i]]->impl();
         outcomes[taken[i]] = set[i];
