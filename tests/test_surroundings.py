@@ -1,10 +1,14 @@
 """Clients in processes that are not as usual: interrupted all the time, without standard descriptors, with thousands of
 open files, in a time namespace of their own."""
 
+import os
+import signal
 import subprocess
 import sys
 
 import pytest
+
+from cluster import wait_until
 
 BEGIN = """
 import os, resource, signal, sys, time
@@ -93,6 +97,28 @@ def test_a_client_works_in_a_process_that_is(pair, script):
 @pytest.mark.parametrize("offset", ["100000", "-1000"])
 def test_a_client_whose_clock_has_another_origin_works(pair, offset):
     run(pair[0], USUAL, (*TIME_NAMESPACE, "--monotonic", offset))
+
+
+def test_a_client_that_is_closed_is_gone_also_while_a_forked_child_lives(cluster):
+    worker, = cluster.start(1)
+    client = worker.client()
+    for _ in range(4):
+        client.set("leased-ahead", bytes(100_000))
+    view = client.get_read_only_buffers(["leased-ahead"])[0]
+    pid = os.fork()
+    if pid == 0:
+        signal.pause()
+    try:
+        client.delete(["leased-ahead"])
+        assert worker.status()["clients"]["leased_bytes"] > 0
+        client.close()
+        assert bytes(view.immutable_data()) == bytes(100_000)  # what is held stays
+        del view
+        wait_until(lambda: worker.status()["clients"]["count"] == 0 and
+                   worker.status()["memory"]["allocated_bytes"] == 0, what="the end of the session")
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 def test_reads_of_what_is_here_cost_the_worker_nothing(cluster):

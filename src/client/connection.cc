@@ -279,6 +279,10 @@ Status Connection::ReceivePayload(std::span<std::byte> bytes, const Deadline& de
   return Status::OK();
 }
 
+void Connection::End() {
+  (void)::shutdown(socket_.get(), SHUT_RDWR);  // fails when the worker has ended it
+}
+
 bool Connection::ClosedByWorker() const {
   // POLLRDHUP is seen behind unread bytes, too.
   pollfd look{.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};

@@ -63,6 +63,8 @@ class Connection {
   int fd() const { return socket_.get(); }
   // Threads: any, while the connection exists.
   bool ClosedByWorker() const;
+  // The worker sees the end at once, also while a child of this process holds the descriptor, too.
+  void End();
 
  private:
   enum class Step { kIdle, kAwaitingReply, kTakingPayload, kTimedOut, kBroken };

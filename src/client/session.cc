@@ -37,6 +37,10 @@ Session::Session(const SocketAddress& worker, std::unique_ptr<Connection> lifeli
       inline_threshold_bytes_(greeting.inline_threshold_bytes),
       lifeline_(std::move(lifeline)) {}
 
+Session::~Session() {
+  if (OfThisProcess()) lifeline_->End();
+}
+
 Result<std::shared_ptr<Session>> Session::Open(const SocketAddress& worker,
                                                const Deadline& deadline) {
   ASSIGN_OR_RETURN(std::unique_ptr<Connection> tcp, Connection::ConnectTcp(worker, deadline));

@@ -40,7 +40,7 @@ class Session {
   // Errors as Connection's and ShakeHands'.
   static Result<std::shared_ptr<Session>> Open(const SocketAddress& worker,
                                                const Deadline& deadline);
-  ~Session() = default;
+  ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
