@@ -146,6 +146,11 @@ class DATASYSTEM_API KVClient {
   // K_OK: the worker can be reached and serves.
   Status HealthCheck();
 
+  // For credentials that expire. K_NOT_SUPPORTED: this version has no authentication; Init() refuses
+  // credentials as well.
+  Status UpdateToken(const SensitiveValue& token);
+  Status UpdateAkSk(const std::string& accessKey, const SensitiveValue& secretKey);
+
  private:
   friend class client::PendingGet;
   struct Impl;

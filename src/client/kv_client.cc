@@ -168,6 +168,14 @@ Status KVClient::GenerateKey(const std::string& prefix, std::string& key) {
   return Status::OK();
 }
 
+Status KVClient::UpdateToken(const SensitiveValue&) {
+  return WithTraceId(errors::NotSupported("this version has no authentication: there is no token to renew"));
+}
+
+Status KVClient::UpdateAkSk(const std::string&, const SensitiveValue&) {
+  return WithTraceId(errors::NotSupported("this version has no authentication: there are no keys to renew"));
+}
+
 Status KVClient::HealthCheck() {
   return impl_->Run([&](const Impl::Context& context) -> Status {
     return client::Call<proto::StatusReply>(*context.session, SessionMessage::kHealth, {}, {},

@@ -548,5 +548,11 @@ TEST_F(KVClientTest, TheWorkersReportComesOverAConnectionOfItsOwn) {
   EXPECT_EQ(*report, R"({"version":"scripted"})");
 }
 
+TEST(KVClientWithoutAuthentication, RefusesNewCredentialsInsteadOfIgnoringThem) {
+  KVClient client;
+  EXPECT_EQ(client.UpdateToken("secret").GetCode(), K_NOT_SUPPORTED);
+  EXPECT_EQ(client.UpdateAkSk("access", "secret").GetCode(), K_NOT_SUPPORTED);
+}
+
 }  // namespace
 }  // namespace datasystem::client
