@@ -6,6 +6,7 @@ import threading
 import time
 import uuid
 
+import numpy
 import pytest
 
 from yr.datasystem import Buffer, KVClient
@@ -162,7 +163,6 @@ def test_a_buffer_outlives_its_client(worker, client, keys):
 
 @pytest.mark.parametrize("make", ["frombuffer", "asarray"])
 def test_numpy_arrays_of_a_view_stop_the_publication_as_slices_do(client, keys, make):
-    numpy = pytest.importorskip("numpy")
     [buffer] = client.mcreate(keys[:1], [LARGE])
     view = buffer.mutable_data()
     view[:] = bytes(LARGE)  # fresh memory has any content
@@ -178,7 +178,6 @@ def test_numpy_arrays_of_a_view_stop_the_publication_as_slices_do(client, keys, 
 
 
 def test_numpy_reads_and_fills_buffers_without_a_copy(client, keys):
-    numpy = pytest.importorskip("numpy")
     [buffer] = client.mcreate(keys[:1], [8 * 1000])
     array = numpy.frombuffer(buffer, dtype="f8")
     array[:] = numpy.arange(1000)

@@ -221,29 +221,28 @@ Status KVClient::Get(const std::string& key, std::string& val, int32_t subTimeou
   return status;
 }
 
+Status KVClient::Impl::GetView(const std::string& key, View& view, int32_t sub_timeout_ms) {
+  view = sub_timeout_ms >= 0 ? FindView(key) : nullptr;
+  if (view != nullptr) return Status::OK();
+  Views views;
+  const Status status = WithTraceId(GetViews({key}, {}, views, sub_timeout_ms));
+  if (status.IsOk()) view = std::move(views[0]);
+  return status;
+}
+
 Status KVClient::Get(const std::string& key, Optional<ReadOnlyBuffer>& buffer,
                      int32_t subTimeoutMs) {
-  Impl::View view = subTimeoutMs >= 0 ? impl_->FindView(key) : nullptr;
-  if (view == nullptr) {
-    Impl::Views views;
-    const Status status = WithTraceId(impl_->GetViews({key}, {}, views, subTimeoutMs));
-    if (status.IsError()) return status;
-    view = std::move(views[0]);
-  }
-  buffer = ToReadOnlyBuffer(std::move(view));
-  return Status::OK();
+  Impl::View view;
+  const Status status = impl_->GetView(key, view, subTimeoutMs);
+  if (status.IsOk()) buffer = ToReadOnlyBuffer(std::move(view));
+  return status;
 }
 
 Status KVClient::Get(const std::string& key, Optional<Buffer>& buffer, int32_t subTimeoutMs) {
-  Impl::View view = subTimeoutMs >= 0 ? impl_->FindView(key) : nullptr;
-  if (view == nullptr) {
-    Impl::Views views;
-    const Status status = WithTraceId(impl_->GetViews({key}, {}, views, subTimeoutMs));
-    if (status.IsError()) return status;
-    view = std::move(views[0]);
-  }
-  buffer = ToBuffer(std::move(view));
-  return Status::OK();
+  Impl::View view;
+  const Status status = impl_->GetView(key, view, subTimeoutMs);
+  if (status.IsOk()) buffer = ToBuffer(std::move(view));
+  return status;
 }
 
 Status KVClient::Get(const std::vector<std::string>& keys, std::vector<std::string>& vals,

@@ -62,6 +62,8 @@ struct [[gnu::visibility("hidden")]] KVClient::Impl {
   using View = client::View;
   using Views = std::vector<View>;
 
+  // A value of the index, or what the worker says.
+  Status GetView(const std::string& key, View& view, int32_t sub_timeout_ms);
   // A value of the index. Null: ask the worker.
   View FindView(const std::string& key);
   bool FindString(const std::string& key, std::string& val);
