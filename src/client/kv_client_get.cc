@@ -11,6 +11,7 @@ using client::CheckSubTimeout;
 using client::Fetched;
 using client::FindIn;
 using client::Session;
+using client::ToBuffer;
 using client::ToReadOnlyBuffer;
 using client::WithTraceId;
 using std::chrono::milliseconds;
@@ -38,6 +39,13 @@ std::shared_ptr<ReadOnlyBuffer::Impl> FindIn(const std::shared_ptr<Session>& ses
 Optional<ReadOnlyBuffer> ToReadOnlyBuffer(View view) {
   if (view == nullptr) return {};
   return ReadOnlyBuffer(std::move(view));
+}
+
+Optional<Buffer> ToBuffer(View view) {
+  if (view == nullptr) return {};
+  auto impl = std::make_shared<Buffer::Impl>();
+  impl->read_only = std::move(view);
+  return Buffer(std::move(impl));
 }
 
 std::span<std::byte> ViewCollector::Place(size_t index, uint64_t size) {
@@ -98,13 +106,6 @@ Status CutTo(const client::Slice& slice, std::span<const std::byte>& bytes,
   bytes = bytes.subspan(slice.offset);
   if (slice.size != 0 && slice.size < bytes.size()) bytes = bytes.first(slice.size);
   return Status::OK();
-}
-
-Optional<Buffer> ToBuffer(client::View view) {
-  if (view == nullptr) return {};
-  auto impl = std::make_shared<Buffer::Impl>();
-  impl->read_only = std::move(view);
-  return Buffer(std::move(impl));
 }
 
 }  // namespace

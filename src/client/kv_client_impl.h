@@ -102,6 +102,7 @@ class ViewCollector {
 std::shared_ptr<ReadOnlyBuffer::Impl> FindIn(const std::shared_ptr<Session>& session,
                                              const std::string& key);
 Optional<ReadOnlyBuffer> ToReadOnlyBuffer(View view);
+Optional<Buffer> ToBuffer(View view);
 Status CheckSubTimeout(int32_t sub_timeout_ms);
 
 // The error of an illegal key; in a batch it names the key.

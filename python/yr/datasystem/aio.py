@@ -96,7 +96,7 @@ class AsyncKVClient:
         Validator.check_type("keys", keys, list)
         Validator.check_type("convert_to_str", convert_to_str, bool)
         Validator.check_range("sub_timeout_ms", sub_timeout_ms, 0, INT32_MAX)
-        here = self._client._native.find_copies(keys, convert_to_str)
+        here = self._client._find_copies(keys, convert_to_str)
         if here is not None:
             return here
         if len(keys) > _KEYS_IN_MESSAGE:
@@ -108,12 +108,12 @@ class AsyncKVClient:
         """See KVClient.get_read_only_buffers."""
         Validator.check_type("keys", keys, list)
         Validator.check_range("timeout_ms", timeout_ms, 0, INT32_MAX)
-        buffers = self._client._native.find_views(keys)
+        buffers = self._client._find_views(keys)
         if buffers is None:
             if len(keys) > _KEYS_IN_MESSAGE:
                 return await self._run(self._client.get_read_only_buffers, keys, timeout_ms)
             buffers = await self._wait(keys, timeout_ms, lambda get: get.finish_viewing())
-        return [None if buffer is None else ReadOnlyBuffer(buffer) for buffer in buffers]
+        return buffers
 
     async def get_buffers(self, keys: list[str], timeout_ms: int = 0) -> list[Buffer | None]:
         """See KVClient.get_buffers. While it waits for keys it occupies a thread."""
@@ -159,7 +159,7 @@ class AsyncKVClient:
 
     async def _wait(self, keys: list[str], sub_timeout_ms: int, finish: Callable[[PendingGet], _T]) -> _T:
         async with self._waiting:
-            pending = await self._run(self._client._native.start_get, keys, sub_timeout_ms)
+            pending = await self._run(self._client._start_get, keys, sub_timeout_ms)
             if pending.fileno() >= 0:
                 await _readable(pending.fileno(), pending.remaining_ms() / 1000)
             # The answer is there, or the time is over; large values take a while to receive.
