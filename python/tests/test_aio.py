@@ -117,7 +117,7 @@ def test_closing_ends_the_calls_under_way_and_the_client_can_connect_again(worke
             await asyncio.sleep(0)
         await waiting.close()
         for get in [*gets, views]:
-            with pytest.raises(RuntimeError, match=r"^code: \[Not ready\], msg: \[the client"):
+            with pytest.raises(RuntimeError, match=r"^code: \[Not ready\], msg: \[the client was closed"):
                 await get
         await waiting.init()
         await waiting.set(key, b"v")

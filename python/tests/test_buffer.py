@@ -193,3 +193,40 @@ def test_numpy_reads_and_fills_buffers_without_a_copy(client, keys):
     assert client.get([keys[1]]) == [seen.tobytes()]
     with pytest.raises(TypeError, match="with gaps"):
         client.set(keys[1], seen[::2])
+
+
+def address_of(array):
+    return array.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_numpy_takes_buffers_themselves_and_sees_the_same_memory(client, keys, size):
+    numpy = pytest.importorskip("numpy")
+    client.set(keys[0], os.urandom(size))
+    [stored] = client.get_read_only_buffers(keys[:1])
+    array = numpy.asarray(stored)
+    assert array.dtype == "u1" and array.shape == (size,) and not array.flags.writeable
+    assert address_of(array) == address_of(numpy.frombuffer(stored.immutable_data(), "u1"))
+    # What is on this node is read where it is: two views of a key are one memory.
+    assert address_of(array) == address_of(numpy.asarray(client.get_read_only_buffers(keys[:1])[0]))
+    [buffer] = client.mcreate(keys[1:], [size])
+    filled = numpy.asarray(buffer)
+    assert filled.flags.writeable
+    assert address_of(filled) == address_of(numpy.frombuffer(buffer.mutable_data(), "u1"))
+    filled[:] = array
+    del filled
+    client.mset_buffer([buffer])
+    expected = array.tobytes()
+    del stored
+    gc.collect()
+    client.delete(keys[:1])
+    assert client.get(keys[1:]) == [expected] and array.tobytes() == expected  # the array keeps its memory
+
+
+def test_a_read_only_buffer_is_made_by_a_client_only(client, keys):
+    client.set(keys[0], b"value")
+    [stored] = client.get_read_only_buffers(keys[:1])
+    with pytest.raises(TypeError):
+        type(stored)()
+    assert memoryview(stored).readonly
+    assert repr(stored) == "<ReadOnlyBuffer of 5 bytes>" and bytes(stored) == b"value"

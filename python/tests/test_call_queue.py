@@ -29,6 +29,7 @@ def gate():
     event = threading.Event()
     yield event
     event.set()
+    gc.collect()  # exceptions keep the queue that they came from
     wait_until(lambda: not threads_of_queues())
 
 
@@ -80,9 +81,10 @@ def test_the_result_of_a_cancelled_call_is_dropped(gate):
     class Result:
         pass
 
-    dropped = []
+    begun, dropped = threading.Event(), []
 
     def make():
+        begun.set()
         gate.wait(30)
         result = Result()
         weakref.finalize(result, dropped.append, True)
@@ -92,6 +94,7 @@ def test_the_result_of_a_cancelled_call_is_dropped(gate):
         queue = CallQueue(1, 100)
         call = asyncio.ensure_future(queue.run(make))
         await asyncio.sleep(0)
+        assert begun.wait(20)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
@@ -123,11 +126,27 @@ def test_ending_it_fails_what_waits_and_it_can_be_used_again(gate):
         for call in calls:
             with pytest.raises(RuntimeError, match="the end"):
                 await call
+        with pytest.raises(RuntimeError, match="the end"):
+            await queue.run(int)
+        queue.begin()
         assert await queue.run(int) == 0
         queue.end("again")
         gate.set()
     asyncio.run(scenario())
-    wait_until(lambda: not threads_of_queues())
+
+
+def test_what_comes_late_to_the_end_is_not_begun(gate):
+    async def scenario():
+        queue = CallQueue(1, 1)
+        calls = [asyncio.ensure_future(queue.run(gate.wait, 30)) for _ in range(3)]  # two of them outside
+        await asyncio.sleep(0)
+        queue.end("the end")
+        late = asyncio.get_running_loop().create_future()
+        with pytest.raises(RuntimeError, match="the end"):
+            await queue.until(late)
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [str(outcome) for outcome in outcomes] == ["the end"] * 3
+    asyncio.run(scenario())
 
 
 def test_its_threads_end_with_it(gate):

@@ -54,6 +54,7 @@ class AsyncKVClient:
 
     async def init(self) -> None:
         """Connects. Does nothing while connected."""
+        self._calls.begin()
         await self._run(self._client.init)
 
     async def close(self) -> None:
@@ -62,7 +63,7 @@ class AsyncKVClient:
         Returns when no thread is in a call any more. Buffers that are held stay valid. init() connects
         again.
         """
-        self._calls.end("code: [Not ready], msg: [the client was closed during the call]")
+        self._calls.end("code: [Not ready], msg: [the client was closed: init() connects again]")
         closing = CallQueue(1, 1)  # the other one's threads may be busy
         try:
             await closing.run(self._client.close)

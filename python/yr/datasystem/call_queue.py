@@ -34,6 +34,7 @@ class CallQueue:
         self._under_way = 0
         self._pending: set[asyncio.Future[Any]] = set()
         self._outcomes: _Outcomes | None = None
+        self._ended: str | None = None
         self._process = os.getpid()
 
     async def run(self, call: Callable[..., _T], *args: object) -> _T:
@@ -45,6 +46,7 @@ class CallQueue:
             raise RuntimeError(f"code: [Runtime error], msg: [this client was created in process {self._process}; "
                                f"create a new AsyncKVClient after fork]")
         async with self._room:
+            self._check()
             loop = asyncio.get_running_loop()
             if self._outcomes is None or self._outcomes.loop is not loop:
                 self._outcomes = _Outcomes(loop)
@@ -61,6 +63,7 @@ class CallQueue:
 
     async def until(self, future: asyncio.Future[_T]) -> _T:
         """Awaits a future that end() makes fail."""
+        self._check()
         self._pending.add(future)
         try:
             return await future
@@ -68,18 +71,27 @@ class CallQueue:
             self._pending.discard(future)
 
     def end(self, reason: str) -> None:
-        """Whoever still waits gets RuntimeError(reason), and the threads end; run() starts new ones.
+        """Whoever still waits, or comes before begin(), gets RuntimeError(reason), and the threads end.
 
         What a thread has begun goes on, and its outcome is dropped.
         """
+        self._ended = reason
         for future in self._pending:
             if not future.done():
                 future.set_exception(RuntimeError(reason))
         self._end_threads()
         self._calls = SimpleQueue()
 
+    def begin(self) -> None:
+        """After end(): takes calls again."""
+        self._ended = None
+
     def __del__(self) -> None:
         self._end_threads()
+
+    def _check(self) -> None:
+        if self._ended is not None:
+            raise RuntimeError(self._ended)
 
     def _end_threads(self) -> None:
         for _ in range(self._threads):
