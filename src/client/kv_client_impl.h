@@ -74,12 +74,18 @@ struct [[gnu::visibility("hidden")]] KVClient::Impl {
                   Views& views, int32_t sub_timeout_ms);
   Status GetStrings(const std::vector<std::string>& keys, std::span<std::string> vals,
                     int32_t sub_timeout_ms);
-  // Asks the worker for the values of `missing`, which are indices of keys. `done` gets each that
-  // came.
-  using Done = std::function<void(size_t index, client::Fetched & item)>;
-  Status FetchMissing(const std::vector<std::string>& keys, const std::vector<Slice>& slices,
-                      const std::vector<size_t>& missing, int32_t sub_timeout_ms,
-                      const client::Place& place, const Done& done, std::vector<Status>& outcomes);
+
+ private:
+  struct Missing;
+  struct HowToFetch {
+    bool reads_index;
+    int32_t sub_timeout_ms;
+    TimePoint wait_until;
+  };
+  // Asks the worker for what is missing.
+  Status FetchMissing(Missing& missing, int32_t sub_timeout_ms);
+  void FetchPart(const Context& context, Missing& missing, std::span<const size_t> part,
+                 const HowToFetch& how, std::vector<size_t>& gone);
 };
 
 namespace client {
