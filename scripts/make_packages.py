@@ -119,6 +119,8 @@ def stage_wheel(stage, build, version, symbols_dir, bundled):
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
     shutil.copytree(os.path.join(SOURCE, "python", "yr"), os.path.join(root, "yr"), ignore=ignored)
     shutil.copytree(os.path.join(SOURCE, "cli", "dscli"), os.path.join(package, "cli"), ignore=ignored)
+    shutil.copytree(os.path.join(SOURCE, "docker", "chart", "datasystem"),
+                    os.path.join(package, "helm_chart", "datasystem"))
     shutil.copytree(os.path.join(SOURCE, "include"), os.path.join(package, "include"))
     shutil.copytree(os.path.join(stage, "datasystem", "service"), package, dirs_exist_ok=True)
     lib = os.path.join(package, "lib")

@@ -6,15 +6,19 @@ import signal
 import sys
 from typing import List, Optional
 
-from . import console, package, start, status, stop
+from . import console, generate_helm_chart, package, start, status, stop
 
-_COMMANDS = {"start": start, "stop": stop, "status": status}
+_COMMANDS = {
+    "start": start, "stop": stop, "status": status,
+    "generate_helm_chart": generate_helm_chart,
+}
 
 _EXAMPLES = """\
 examples:
   dscli start -w --worker_address 127.0.0.1:31501     start a worker on this machine
   dscli status                                        what it is doing
   dscli stop --worker_address 127.0.0.1:31501         stop it
+  dscli generate_helm_chart -o /tmp                   write the Helm chart for Kubernetes
   dscli help start                                    all about one command"""
 
 

@@ -38,6 +38,14 @@ def shipped_defaults() -> Dict[str, str]:
                            "reinstall the wheel") from reason
 
 
+def helm_chart() -> Path:
+    """The folder of the Helm chart."""
+    path = _PACKAGE_DIR / "helm_chart" / "datasystem"
+    if not (path / "Chart.yaml").is_file():
+        raise CommandError(f"there is no Helm chart at {path}; reinstall the wheel")
+    return path
+
+
 def version() -> str:
     try:
         return (_PACKAGE_DIR / "VERSION").read_text(encoding="utf-8").strip()

@@ -44,7 +44,7 @@
   lifecycle:
     preStop:
       exec:
-        command: ["/home/yuanrong/uninstall.sh", "-f", "/home/yuanrong/datasystem/logs/worker-status", "-t", "{{ int64 $g.terminationGracePeriodSeconds }}"]
+        command: ["/home/yuanrong/uninstall.sh", "-f", "/home/yuanrong/datasystem/logs/worker-status", "-t", "{{ max 1 (sub (int64 $g.terminationGracePeriodSeconds) 5) }}"]
   volumeMounts:
     {{- include "datasystem.mounts" .root | nindent 4 }}
 {{- end }}
@@ -98,7 +98,8 @@ capabilities:
 {{- $performance := .root.Values.global.performance -}}
 {{- range $kind := list "limits" "requests" }}
 {{- $amounts := get $.spec.resources $kind }}
-{{ $kind }}:
+{{- if eq $kind "requests" }}{{ "\n" }}{{ end }}
+{{- $kind }}:
   cpu: {{ $amounts.cpu | toString | quote }}
   memory: {{ $amounts.memory | toString | quote }}
   {{- if $performance.enableHugeTlb }}
