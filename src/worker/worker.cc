@@ -88,6 +88,7 @@ struct Worker::Parts {
   std::unique_ptr<ObjectService> objects;
   std::unique_ptr<PeerService> peer_service;
   std::unique_ptr<RingFollower> ring_follower;
+  std::unique_ptr<session::ChannelPoller> channels;
   std::unique_ptr<ClientService> clients;
   std::unique_ptr<cluster::LeaseStore> lease_store;
   std::unique_ptr<cluster::Membership> membership;
@@ -135,6 +136,8 @@ Status Worker::Parts::Open() {
   transport->SetRequestHandler(
       [this](transport::Request request) { peer_service->Handle(std::move(request)); });
 
+  ASSIGN_OR_RETURN(channels, session::ChannelPoller::Create());
+  loop.AddPoller(channels.get());
   ClientServiceOptions client_options;
   client_options.worker_version = kVersion;
   client_options.worker_incarnation = self.incarnation;
@@ -142,7 +145,8 @@ Status Worker::Parts::Open() {
   client_options.inline_threshold_bytes = options.inline_threshold_bytes;
   client_options.clients_max = options.clients_max;
   clients = std::make_unique<ClientService>(
-      loop.context(), clock, *memory, *store, *index, *objects, std::move(client_options), [this] {
+      loop.context(), clock, *memory, *store, *index, *objects, *channels, std::move(client_options),
+      [this] {
         return StatusReport({.version = kVersion,
                              .cluster_name = options.cluster_name,
                              .etcd_address = options.etcd_address,
@@ -315,6 +319,10 @@ Worker::~Worker() {
   parts_->rejoining = std::jthread();
   parts_->membership.reset();
   if (parts_->transport) parts_->transport->EndCalls();
+  if (parts_->channels) {
+    parts_->loop.RemovePoller(parts_->channels.get());
+    parts_->channels.reset();
+  }
   parts_->loop.DestroyPending();
 }
 
