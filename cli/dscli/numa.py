@@ -2,7 +2,7 @@
 
 import argparse
 import shutil
-from typing import List
+from typing import Any, Dict, List
 
 from .console import CommandError
 from .validation import check_argument
@@ -33,6 +33,11 @@ def refuse_after_worker_args(tokens: List[str]) -> None:
     misplaced = [token for token in tokens if token.split("=")[0] in spellings]
     if misplaced:
         raise CommandError(f"NUMA options must come before -w/--worker_args: {', '.join(misplaced)}")
+
+
+def chosen(args: argparse.Namespace) -> Dict[str, Any]:
+    """The options that were given, by their long names."""
+    return {name: getattr(args, name) for name, *_ in _OPTIONS if getattr(args, name)}
 
 
 def numactl_prefix(args: argparse.Namespace) -> List[str]:

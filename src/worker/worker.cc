@@ -19,6 +19,7 @@
 #include "worker/client_service.h"
 #include "worker/listener.h"
 #include "worker/peer_service.h"
+#include "worker/placement.h"
 #include "worker/probe_files.h"
 #include "worker/report.h"
 #include "worker/ring_follower.h"
@@ -72,6 +73,7 @@ struct Worker::Parts {
   const Clock& clock = Clock::Steady();
   TimePoint started_at = clock.Now();
   std::unique_ptr<shm::CacheMemory> memory;
+  std::unique_ptr<Placement> placement;
   std::unique_ptr<shm::Index> index;
   EventLoop loop;
   std::unique_ptr<Listener> tcp_listener;
@@ -117,6 +119,7 @@ Status Worker::Parts::Open() {
     ASSIGN_OR_RETURN(const auto bytes, memory->Resolve({segment.id, 0, segment.size_bytes}));
     RETURN_IF_ERROR(transport->RegisterMemory(bytes));
   }
+  placement = std::make_unique<Placement>(*memory, clock, options.worker_address.host, options.enable_rdma);
 
   shm::IndexOptions index_options;
   index_options.bytes_max = std::max(options.memory.size_bytes / kIndexShare, kIndexBytesMin);
@@ -151,6 +154,7 @@ Status Worker::Parts::Open() {
                              .started_at = started_at,
                              .node = *node,
                              .memory = *memory,
+                             .placement = *placement,
                              .index = *index,
                              .sessions = clients->sessions(),
                              .refused_connections = clients->refused(),
@@ -282,6 +286,7 @@ asio::awaitable<void> Worker::Parts::KeepHouse() {
       evicting = store->EvictSome(reserved - options.watermarks.low_bytes, kEvictBatch) == kEvictBatch;
     }
     store->Reclaim();
+    placement->Watch();
     clients->TakeBackLeases(clock.Now() - kLeaseIdleMax);
     if (evicting) {
       co_await Pause(loop.context(), std::chrono::milliseconds(1));

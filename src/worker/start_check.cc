@@ -1,0 +1,77 @@
+#include "worker/start_check.h"
+
+#include <asio/io_context.hpp>
+#include <nlohmann/json.hpp>
+
+#include "shm/segment.h"
+#include "transport/network_device.h"
+#include "transport/survey.h"
+#include "transport/ucx_context.h"
+#include "worker/listener.h"
+#include "worker/version.h"
+
+namespace datasystem::worker {
+namespace {
+
+using nlohmann::json;
+
+transport::UcxOptions UcxOptionsOf(const WorkerOptions& options) {
+  transport::UcxOptions ucx;
+  ucx.self = {options.worker_address.ToString(), 1};
+  ucx.enable_rdma = options.enable_rdma;
+  ucx.local_ip = options.worker_address.host;
+  ucx.registered_bytes = options.memory.size_bytes;
+  return ucx;
+}
+
+json TransportFacts(const WorkerOptions& options, bool rdma) {
+  const transport::Survey survey = transport::SurveyUcx();
+  const std::string device = transport::CarryingDevice(options.worker_address.host, rdma);
+  json facts = {{"ucx_version", survey.ucx_version},
+                {"ucx_libraries", survey.ucx_libraries},
+                {"UCX_TLS", survey.ucx_tls},
+                {"UCX_NET_DEVICES", survey.net_devices},
+                {"interface", transport::InterfaceOf(options.worker_address.host)},
+                {"device", device},
+                {"device_node", transport::NumaNodeOf(device)},
+                {"memlock_limit_bytes", nullptr}};
+  if (const uint64_t limit = transport::MemlockLimit(); limit != UINT64_MAX)
+    facts["memlock_limit_bytes"] = limit;
+  facts["devices"] = json::array();
+  for (const transport::UcxDevice& each : survey.devices) {
+    facts["devices"].push_back({{"transport", each.transport},
+                                {"device", each.device},
+                                {"rdma", transport::IsRdmaTransport(each.transport)}});
+  }
+  return facts;
+}
+
+}  // namespace
+
+StartCheck CheckStart(const WorkerOptions& options) {
+  json document = {{"version", kVersion}, {"checks", json::array()}};
+  bool passed = true;
+  const auto note = [&](const char* name, const Status& status) {
+    document["checks"].push_back({{"name", name}, {"error", status.GetMsg()}});
+    passed = passed && status.IsOk();
+  };
+
+  asio::io_context context;
+  note("address", Listener::OpenTcp(context, options.bind_address).status());
+  note("memory",
+       shm::Segment::Create({.size_bytes = options.memory.size_bytes,
+                             .huge_pages = options.memory.huge_pages,
+                             .transparent_huge_pages = options.memory.transparent_huge_pages})
+           .status());
+  bool rdma = false;
+  {
+    const auto ucx = transport::UcxContext::Create(UcxOptionsOf(options));
+    note("transport", ucx.status());
+    rdma = ucx.ok() ? (*ucx)->rdma() : options.enable_rdma;
+  }
+  document["transport"] = TransportFacts(options, rdma);
+  document["transport"]["rdma"] = rdma;
+  return {.passed = passed, .json = document.dump(1, ' ', false, json::error_handler_t::replace)};
+}
+
+}  // namespace datasystem::worker
