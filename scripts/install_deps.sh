@@ -14,7 +14,7 @@ debian=(
   # memory, logs, hashing, reports
   libfmt-dev libjemalloc-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev
   # Python client, wheel, tests
-  libgmock-dev libgtest-dev pybind11-dev python3 python3-dev python3-pytest python3-pytest-rerunfailures python3-venv python3-wheel procps
+  libgmock-dev libgtest-dev pybind11-dev python3 python3-dev python3-pytest python3-pytest-rerunfailures python3-venv python3-wheel procps numactl
 )
 debian_bench=(libbenchmark-dev libhiredis-dev libmemcached-dev memcached python3-pymemcache python3-redis
   redis-server ucx-utils)

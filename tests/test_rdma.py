@@ -1,6 +1,7 @@
 """RDMA for real verbs: the guide's sequence on two emulated nodes with software RoCE (tests/rdma/README.md)."""
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -39,9 +40,19 @@ def test_the_guide_works_over_real_verbs(lab, tmp_path, flags, options):
     said = lab(tmp_path, "guide.sh", "rc", *flags, options=options)
     assert said.count("bytes arrived whole") == 10
     assert "node2| lane rc" in said and "node1| lane rc" in said
+    # What dscli doctor said before, and the status after.
+    assert said.count("[  OK  ] A start can work: 0 failures") == 2
+    for check, reason in (("transport", "RDMA over rxe0:1"), ("rdma devices", "rxe0:1 is active, Ethernet on eth0"),
+                          ("rdma gids", "rxe0:1 takes GID 0"), ("rdma mtu", "packets of 4096 bytes"),
+                          ("registration", "rxe0 registers any size"), ("etcd", "version 3.")):
+        assert re.search(rf"node2\| ok +{check} +.*{re.escape(reason)}", said), f"{check}: {reason}"
+    page = "2.0 MiB" if flags else "4.0 KiB"
+    assert re.search(rf"node1\|   page +{page}", said) and re.search(r"node1\|   network device +rxe0:1", said)
 
 
 def test_a_gid_by_which_nothing_arrives_is_named_at_the_start(lab, tmp_path):
     said = lab(tmp_path, "wrong_gid.sh", nodes="--node1")
-    assert "packets get lost" in said and "UCX_IB_GID_INDEX chooses" in said and "node1| refused" in said
+    assert said.count("packets get lost") >= 2 and "doctor sees nothing" not in said
+    assert re.search(r"node1\| warning +rdma gids +rxe0:1 takes GID 1", said)
+    assert "export UCX_IB_GID_INDEX=0" in said and "UCX_IB_GID_INDEX chooses" in said and "node1| refused" in said
     assert "backtrace" not in said

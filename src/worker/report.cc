@@ -10,15 +10,16 @@ namespace {
 void ReportPlacement(const Placement& placement, nlohmann::json& memory) {
   memory["page_bytes"] = placement.page_bytes();
   memory["network_device"] = placement.device();
-  memory["network_device_node"] = placement.device_node();
+  if (placement.device_node() >= 0) memory["network_device_node"] = placement.device_node();
+  else memory["network_device_node"] = nullptr;
   memory["nodes"] = nlohmann::json::array();
   const shm::NodeShares shares = placement.nodes();
   uint32_t places = 0;
   for (const auto& [node, count] : shares) places += count;
   for (const auto& [node, count] : shares) {
-    memory["nodes"].push_back({{"node", node},
-                               {"share_percent", 100 * count / places},
-                               {"distance_to_device", NodeDistance(placement.device_node(), node)}});
+    memory["nodes"].push_back({{"node", node}, {"share_percent", 100 * count / places}});
+    const int distance = NodeDistance(placement.device_node(), node);
+    if (distance > 0) memory["nodes"].back()["distance_to_device"] = distance;
   }
 }
 

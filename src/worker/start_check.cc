@@ -3,6 +3,9 @@
 #include <asio/io_context.hpp>
 #include <nlohmann/json.hpp>
 
+#include "cluster/etcd_store.h"
+#include "cluster/membership.h"
+#include "cluster/registration.h"
 #include "shm/segment.h"
 #include "transport/network_device.h"
 #include "transport/survey.h"
@@ -46,6 +49,21 @@ json TransportFacts(const WorkerOptions& options, bool rdma) {
   return facts;
 }
 
+// Who is in the cluster: reading that is how a start finds out whether it can be reached.
+Result<json> Members(const WorkerOptions& options) {
+  json members = json::array();
+  if (options.etcd_address.empty()) return members;
+  cluster::EtcdOptions etcd;
+  etcd.endpoints = options.etcd_address;
+  ASSIGN_OR_RETURN(const auto store, cluster::ConnectEtcd(std::move(etcd)));
+  const std::string prefix = cluster::RegistrationPrefix(options.cluster_name);
+  cluster::CallLimits limits;
+  limits.deadline = Clock::Steady().Now() + cluster::MembershipOptions().store_timeout;
+  ASSIGN_OR_RETURN(const auto found, store->RangePrefix(prefix, 0, limits));
+  for (const auto& entry : found.entries) members.push_back(entry.key.substr(prefix.size()));
+  return members;
+}
+
 }  // namespace
 
 StartCheck CheckStart(const WorkerOptions& options) {
@@ -63,6 +81,9 @@ StartCheck CheckStart(const WorkerOptions& options) {
                              .huge_pages = options.memory.huge_pages,
                              .transparent_huge_pages = options.memory.transparent_huge_pages})
            .status());
+  const Result<json> members = Members(options);
+  note("etcd", members.status());
+  if (members.ok()) document["members"] = *members;
   bool rdma = false;
   {
     const auto ucx = transport::UcxContext::Create(UcxOptionsOf(options));

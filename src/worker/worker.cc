@@ -15,6 +15,7 @@
 #include "cluster/embedded_store.h"
 #include "cluster/etcd_store.h"
 #include "cluster/membership.h"
+#include "cluster/registration.h"
 #include "transport/ucx_transport.h"
 #include "worker/client_service.h"
 #include "worker/listener.h"
@@ -38,10 +39,6 @@ constexpr auto kLeaseIdleMax = std::chrono::seconds(2);
 // Of the cache memory: what keys and records of many small objects may take beside it.
 constexpr uint64_t kIndexShare = 2;
 constexpr uint64_t kIndexBytesMin = 64 << 20;
-
-std::string RegistrationPrefix(const std::string& cluster_name) {
-  return "/datasystem/" + (cluster_name.empty() ? std::string("default") : cluster_name) + "/workers/";
-}
 
 std::string UnixSocketPath(const WorkerOptions& options) {
   std::string host = options.worker_address.host;
@@ -202,7 +199,7 @@ cluster::Member Worker::Parts::Registration() const {
 // Blocks on the store, so it runs before the loop does.
 Status Worker::Parts::Join() {
   cluster::MembershipOptions membership_options;
-  membership_options.prefix = RegistrationPrefix(options.cluster_name);
+  membership_options.prefix = cluster::RegistrationPrefix(options.cluster_name);
   membership_options.lease_ttl = options.lease_ttl;
   membership_options.renew_interval = options.renew_interval;
   cluster::MembershipEvents events;

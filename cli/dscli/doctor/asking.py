@@ -22,6 +22,7 @@ class Answer:
     """Empty if the worker gave none."""
     errors: Dict[str, str] = field(default_factory=dict)  # step -> what is wrong with it, or ""
     transport: Dict[str, Any] = field(default_factory=dict)
+    members: Tuple[str, ...] = ()                         # of the cluster in etcd, by address
     remarks: Tuple[str, ...] = ()                         # the worker's warnings
     problem: str = ""                                     # why there is no answer
 
@@ -47,7 +48,8 @@ def ask(flags: Flags, prefix: List[str]) -> Answer:
     try:
         document = json.loads(done.stdout)
         errors = {step["name"]: step["error"] for step in document["checks"]}
-        return Answer(errors, document["transport"], _remarks(done.stderr))
+        return Answer(errors, document["transport"], tuple(document.get("members", ())),
+                      _remarks(done.stderr))
     except (ValueError, KeyError, TypeError):
         said = done.stderr.strip() or done.stdout.strip() or f"it ended with code {done.returncode}"
         return Answer(problem=said)

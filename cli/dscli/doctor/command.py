@@ -78,7 +78,7 @@ def check(plan: Plan, system: System, prefix: List[str]) -> Iterator[Finding]:
     yield from limits.check(plan, system, answer)
     yield from memory.check(plan, system, answer)
     yield from placement.check(plan, system, answer)
-    yield from etcd.check(plan)
+    yield from etcd.check(plan, answer)
 
 
 def _flags(args: argparse.Namespace) -> worker_flags.Flags:

@@ -8,11 +8,14 @@ import time
 from dataclasses import dataclass
 from typing import Iterator, List, Optional
 
+from .asking import Answer
 from .finding import Finding, failure, ok, warning
 from .plan import Plan
 
 _TIMEOUT_S = 3
+_ANSWER_BYTES_MAX = 1 << 16
 _QUESTIONS = 5
+_SHOWN_MAX = 8
 _OLDEST = (3, 4)
 # A renewal of the lease has to be a small part of its interval, 1 s by default.
 _SLOW_S = 0.1
@@ -30,14 +33,33 @@ class Server:
     skew_s: Optional[float] = None  # its clock less ours; None if it sends no Date
 
 
-def check(plan: Plan) -> Iterator[Finding]:
+def check(plan: Plan, answer: Answer) -> Iterator[Finding]:
     if not plan.etcd_endpoints:
         yield ok("etcd", "no etcd_address: a cluster of this one node needs none")
         return
     servers = [ask(endpoint) for endpoint in plan.etcd_endpoints]
     reached = [server for server in servers if not server.problem]
+    error = answer.errors.get("etcd", "")
+    if error:
+        yield failure("etcd", error, f"etcdctl --endpoints {plan.flags['etcd_address']} endpoint health")
     for server in servers:
-        yield from judge(server, others=len([each for each in reached if each != server]))
+        # What the worker has said already.
+        if not (error and server.problem):
+            yield from judge(server, others=len([each for each in reached if each != server]))
+    if reached and not error:
+        yield members(plan, answer)
+
+
+def members(plan: Plan, answer: Answer) -> Finding:
+    name = plan.flags.get("cluster_name") or "default"
+    others = [address for address in answer.members if address != plan.worker_address]
+    told = f"cluster {name}: " + (f"{len(others)} other workers, {', '.join(others[:_SHOWN_MAX])}"
+                                  + (", ..." if len(others) > _SHOWN_MAX else "") if others
+                                  else "no other workers")
+    if plan.worker_address in answer.members:
+        told += (f". {plan.worker_address} itself is still registered by a worker that has gone or is on another "
+                 "machine: a start takes its place")
+    return ok("cluster", told)
 
 
 def ask(endpoint: str) -> Server:
@@ -102,3 +124,13 @@ def clock(server: Server) -> Finding:
         return warning("clock", f"{server.endpoint} is {abs(server.skew_s):.0f} s {ahead} this machine. Nothing depends on "
                        "it but the comparison of log lines", "timedatectl set-ntp true")
     return ok("clock", f"{server.endpoint} and this machine agree within {_SKEW_MAX_S:.0f} s (as exact as its answers are)")
+
+
+def _get(connection: http.client.HTTPConnection, path: str) -> "tuple[bytes, str]":
+    """The body and the Date of an answer; OSError if it is none."""
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    body = answer.read(_ANSWER_BYTES_MAX)
+    if answer.status not in (200, 503):  # 503: not healthy, told in the body
+        raise ValueError(f"{path}: {answer.status}")
+    return body, answer.getheader("Date", "")

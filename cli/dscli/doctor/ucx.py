@@ -23,7 +23,7 @@ def check(plan: Plan, answer: Answer) -> Iterator[Finding]:
     if not answer.transport:
         return  # the worker has said why
     yield version(answer)
-    if plan.rdma and plan.environment.get("UCX_TLS"):
+    if plan.rdma and plan.environment.get("UCX_TLS") and not answer.errors.get("transport"):
         yield transports_asked_for(plan.environment["UCX_TLS"], answer)
     yield other_ucx(answer, _found_elsewhere(plan))
 
@@ -44,8 +44,8 @@ def transports_asked_for(tls: str, answer: Answer) -> Finding:
         return ok("UCX_TLS", f"UCX_TLS={tls} names no transport that must exist")
     existing = answer.transports()
     missing = [word for word in tls.split(",") if not _exists(word, existing)]
+    rest = [word for word in tls.split(",") if word not in missing]
     if missing:
-        rest = [word for word in tls.split(",") if word not in missing]
         return warning("UCX_TLS", f"UCX_TLS={tls}: {', '.join(missing)} does not exist here, only {', '.join(existing)}",
                        f"export UCX_TLS={','.join(rest)}" if rest else "unset UCX_TLS")
     return ok("UCX_TLS", f"all of UCX_TLS={tls} exist")
