@@ -107,8 +107,11 @@ def test_numa_options_reach_the_worker_through_numactl(dscli, address, options, 
 
 
 @pytest.mark.skipif(not shutil.which("numactl"), reason="numactl is not installed")
-def test_a_node_that_does_not_exist_is_refused_by_numactl_and_shown(dscli, address):
-    options = ("--membind", "77")
-    started = dscli("start", *options, "-w", "--worker_address", address)
-    assert started.returncode == 1 and "77" in started.stderr
-    assert dscli("doctor", *options, "-w", "--worker_address", address).returncode == 1
+@pytest.mark.parametrize("option", [("--membind", "77"), ("--cpunodebind", "x"), ("-C", "4096")])
+def test_what_numactl_refuses_is_told_without_its_help(dscli, address, option):
+    for command in ("start", "doctor"):
+        refused = dscli(command, *option, "-w", "--worker_address", address)
+        assert refused.returncode == 1
+        assert f"{command.capitalize()} failed: numactl refuses --" in refused.stderr
+        assert option[1] in refused.stderr and "`numactl --hardware`" in refused.stderr
+        assert "usage" not in refused.stderr and len(refused.stderr.splitlines()) == 1

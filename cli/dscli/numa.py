@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+import subprocess
 from typing import Any, Dict, List
 
 from .console import CommandError
@@ -55,4 +56,16 @@ def numactl_prefix(args: argparse.Namespace) -> List[str]:
     numactl = shutil.which("numactl")
     if not numactl:
         raise CommandError("NUMA options need numactl, which is not on PATH; install the package numactl")
+    _try(numactl, options)
     return [numactl, *options]
+
+
+def _try(numactl: str, options: List[str]) -> None:
+    """Before the worker: numactl answers what it does not like with two screens of help."""
+    tried = subprocess.run([numactl, *options, "true"], stdin=subprocess.DEVNULL, capture_output=True,
+                           text=True, check=False)
+    if tried.returncode != 0:
+        lines = tried.stderr.partition("usage:")[0].replace("libnuma: Warning: ", "").splitlines()
+        said = "; ".join(line for line in lines if line.strip()) or "without a reason"
+        raise CommandError(f"numactl refuses {' '.join(options)}: {said}; "
+                           "`numactl --hardware` lists nodes and CPUs")
