@@ -22,7 +22,7 @@ openeuler=(
   binutils ccache cmake gcc-c++ git make ninja-build patchelf pkgconf
   asio-devel grpc-devel grpc-plugins libibverbs librdmacm rdma-core-devel ucx-devel protobuf-devel protozero-devel etcd
   fmt-devel jemalloc-devel spdlog-devel xxhash-devel json-devel
-  gmock-devel gtest-devel pybind11-devel python3-devel python3-pytest python3-wheel procps-ng
+  gmock-devel gtest-devel pybind11-devel python3-devel python3-pytest python3-wheel procps-ng numactl
 )
 
 as_root() {

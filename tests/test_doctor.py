@@ -1,4 +1,4 @@
-"""dscli doctor on this machine: it foretells what a start does, in the same words, and leaves nothing."""
+"""dscli doctor on this machine: it foretells what a start does, in the same words."""
 
 import json
 import os
@@ -32,9 +32,11 @@ def test_where_nothing_is_wrong_it_passes_and_a_start_works(dscli, address):
 
 
 def test_with_etcd_it_tells_version_latency_clock_and_members(dscli, cluster):
-    worker, = cluster.start(1)
+    (worker,) = cluster.start(1)
     mine = f"127.0.0.9:{free_port('127.0.0.9')}"
-    found = dscli("doctor", "--json", "--worker_address", mine, "--etcd_address", cluster.etcd.address, *SMALL)
+    found = dscli(
+        "doctor", "--json", "--worker_address", mine, "--etcd_address", cluster.etcd.address, *SMALL
+    )
     assert found.returncode == 0, found.stdout
     checks = checks_of(found)
     assert checks["etcd"]["level"] == "ok" and " ms" in checks["etcd"]["reason"]
@@ -89,20 +91,32 @@ def test_flags_that_the_worker_refuses_are_a_failure_with_its_words(dscli, addre
 
 def test_settings_come_from_a_file_too_and_options_go_first(dscli, address):
     file = Path(dscli.folder) / "worker_config.json"
-    file.write_text(json.dumps({"worker_address": {"value": "192.0.2.1:31501"},
-                                "shared_memory_size_mb": {"value": "64"}}))
-    assert "192.0.2.1 is not an address" in " ".join(dscli("doctor", "-f", str(file)).stdout.split())
+    file.write_text(
+        json.dumps(
+            {
+                "worker_address": {"value": "192.0.2.1:31501"},
+                "shared_memory_size_mb": {"value": "64"},
+            }
+        )
+    )
+    assert "192.0.2.1 is not an address" in " ".join(
+        dscli("doctor", "-f", str(file)).stdout.split()
+    )
     assert dscli("doctor", "-f", str(file), "--worker_address", address).returncode == 0
 
 
-@pytest.mark.parametrize("arguments", [("--nonsense",), ("--enable_rdma",), ("--work", "127.0.0.1:1")])
+@pytest.mark.parametrize(
+    "arguments", [("--nonsense",), ("--enable_rdma",), ("--work", "127.0.0.1:1")]
+)
 def test_bad_usage_exits_with_2(dscli, arguments):
     result = dscli("doctor", *arguments)
     assert result.returncode == 2 and "usage: dscli" in result.stderr
 
 
 def test_a_missing_worker_binary_is_a_failure_and_the_rest_is_checked(dscli, address):
-    found = dscli("doctor", "--json", "--worker_address", address, DATASYSTEM_WORKER_BINARY="/nowhere/worker")
+    found = dscli(
+        "doctor", "--json", "--worker_address", address, DATASYSTEM_WORKER_BINARY="/nowhere/worker"
+    )
     assert found.returncode == 1
     checks = checks_of(found)
     assert "no worker at /nowhere/worker" in checks["worker"]["reason"]

@@ -1,4 +1,4 @@
-"""Huge pages and NUMA for real: what was asked for is what the kernel does, and the status says so."""
+"""Huge pages and NUMA for real: the kernel does what was asked for, and the status says so."""
 
 import json
 import os
@@ -35,7 +35,11 @@ def huge_pages():
 
 
 def huge_page_bytes():
-    line, = [line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("Hugepagesize:")]
+    (line,) = [
+        line
+        for line in Path("/proc/meminfo").read_text().splitlines()
+        if line.startswith("Hugepagesize:")
+    ]
     return int(line.split()[1]) << 10
 
 
@@ -63,8 +67,13 @@ def mappings(pid, field):
 def test_huge_pages_are_used_and_told_by_doctor_and_status(dscli, address, huge_pages):
     size_mb = (PAGES - 1) * huge_pages >> 20
     flags = ("--enable_huge_tlb", "true", "--shared_memory_size_mb", str(size_mb))
-    told, = [check for check in json.loads(dscli(
-        "doctor", "--json", "--worker_address", address, *flags).stdout)["checks"] if check["check"] == "huge pages"]
+    (told,) = [
+        check
+        for check in json.loads(
+            dscli("doctor", "--json", "--worker_address", address, *flags).stdout
+        )["checks"]
+        if check["check"] == "huge pages"
+    ]
     assert told["level"] == "ok"
     pid = start(dscli, address, *flags)
     assert memory_of(dscli, address)["page_bytes"] == huge_pages
@@ -79,8 +88,18 @@ def test_without_huge_pages_the_status_has_the_machines_page_size(dscli, address
 
 
 def test_the_status_tells_the_node_of_the_memory(dscli, address):
-    start(dscli, address, "--shared_memory_size_mb", "64", "--shared_memory_populate", "true",
-          "--enable_fallocate", "false", "--arena_per_tenant", "1")
+    start(
+        dscli,
+        address,
+        "--shared_memory_size_mb",
+        "64",
+        "--shared_memory_populate",
+        "true",
+        "--enable_fallocate",
+        "false",
+        "--arena_per_tenant",
+        "1",
+    )
     nodes = memory_of(dscli, address)["nodes"]
     online = Path("/sys/devices/system/node/online").read_text().strip()
     assert sum(node["share_percent"] for node in nodes) in (99, 100)
@@ -89,11 +108,16 @@ def test_the_status_tells_the_node_of_the_memory(dscli, address):
 
 
 @pytest.mark.skipif(not shutil.which("numactl"), reason="numactl is not installed")
-@pytest.mark.parametrize("options, policy", [
-    (("--cpunodebind", "0", "--localalloc"), "local"), (("--membind", "0"), "bind:0"),
-    (("--interleave", "0"), "interleave:0"), (("--preferred", "0"), "prefer:0"),
-    (("--physcpubind", "0", "-m", "0"), "bind:0"),
-])
+@pytest.mark.parametrize(
+    "options, policy",
+    [
+        (("--cpunodebind", "0", "--localalloc"), "local"),
+        (("--membind", "0"), "bind:0"),
+        (("--interleave", "0"), "interleave:0"),
+        (("--preferred", "0"), "prefer:0"),
+        (("--physcpubind", "0", "-m", "0"), "bind:0"),
+    ],
+)
 def test_numa_options_reach_the_worker_through_numactl(dscli, address, options, policy):
     flags = ("--shared_memory_size_mb", "64")
     doctor = dscli("doctor", *options, "-w", "--worker_address", address, *flags)

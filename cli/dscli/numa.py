@@ -62,8 +62,8 @@ def numactl_prefix(args: argparse.Namespace) -> List[str]:
 
 def _try(numactl: str, options: List[str]) -> None:
     """Before the worker: numactl answers what it does not like with two screens of help."""
-    tried = subprocess.run([numactl, *options, "true"], stdin=subprocess.DEVNULL, capture_output=True,
-                           text=True, check=False)
+    tried = subprocess.run([numactl, *options, "true"], stdin=subprocess.DEVNULL,
+                           capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         lines = tried.stderr.partition("usage:")[0].replace("libnuma: Warning: ", "").splitlines()
         said = "; ".join(line for line in lines if line.strip()) or "without a reason"

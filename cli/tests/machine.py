@@ -29,10 +29,18 @@ MLX_FILES = {
     f"{MLX}/ports/1/state": "4: ACTIVE",
     f"{MLX}/ports/1/link_layer": "Ethernet",
     f"{MLX}/device/numa_node": "1",
-    **{f"{MLX}/ports/1/gids/{i}": gid for i, gid in enumerate(
-        ["fe80:0000:0000:0000:0000:00ff:fe00:0001"] * 2 + ["0000:0000:0000:0000:0000:ffff:0a00:0007"] * 2
-        + ["0000:0000:0000:0000:0000:ffff:0a00:0008"] * 2)},
-    **{f"{MLX}/ports/1/gid_attrs/types/{i}": kind for i, kind in enumerate(["IB/RoCE v1", "RoCE v2"] * 3)},
+    **{
+        f"{MLX}/ports/1/gids/{i}": gid
+        for i, gid in enumerate(
+            ["fe80:0000:0000:0000:0000:00ff:fe00:0001"] * 2
+            + ["0000:0000:0000:0000:0000:ffff:0a00:0007"] * 2
+            + ["0000:0000:0000:0000:0000:ffff:0a00:0008"] * 2
+        )
+    },
+    **{
+        f"{MLX}/ports/1/gid_attrs/types/{i}": kind
+        for i, kind in enumerate(["IB/RoCE v1", "RoCE v2"] * 3)
+    },
     **{f"{MLX}/ports/1/gid_attrs/ndevs/{i}": "ens1" for i in range(6)},
     "/sys/class/net/ens1/mtu": "1500",
     "/sys/class/net/ens1/device/numa_node": "1",
@@ -41,8 +49,12 @@ MLX_FILES = {
     "/sys/devices/system/node/node1/cpulist": "8-15,24-31",
     "/sys/devices/system/node/node0/distance": "10 21",
     "/sys/devices/system/node/node1/distance": "21 10",
-    "/sys/devices/system/node/node1/meminfo": "Node 1 MemTotal:   4194304 kB\nNode 1 MemFree:   2097152 kB",
-    "/proc/self/status": "Cpus_allowed_list:\t0-31\nMems_allowed_list:\t0-1\nCapEff:\t0000000000000000",
+    "/sys/devices/system/node/node1/meminfo": (
+        "Node 1 MemTotal:   4194304 kB\nNode 1 MemFree:   2097152 kB"
+    ),
+    "/proc/self/status": (
+        "Cpus_allowed_list:\t0-31\nMems_allowed_list:\t0-1\nCapEff:\t0000000000000000"
+    ),
 }
 
 
@@ -59,13 +71,28 @@ def plan_of(environment=None, numa=None, **flags):
     return Plan(settings, environment or {}, numa or {})
 
 
-def answer_of(device="", devices=(), libraries=("/usr/lib/libucp.so.0", "/usr/lib/libucs.so.0"), **errors):
+def answer_of(
+    device="", devices=(), libraries=("/usr/lib/libucp.so.0", "/usr/lib/libucs.so.0"), **errors
+):
     """`devices` as UCX names them: "rc_verbs/rxe0:1"."""
-    listed = [{"transport": each.split("/")[0], "device": each.split("/")[1],
-               "rdma": each.startswith(("rc", "ud", "dc"))} for each in devices]
-    return Answer({"address": "", "memory": "", "transport": "", **errors},
-                  {"device": device, "devices": listed, "rdma": False, "ucx_version": "1.13.1",
-                   "ucx_libraries": list(libraries)})
+    listed = [
+        {
+            "transport": each.split("/")[0],
+            "device": each.split("/")[1],
+            "rdma": each.startswith(("rc", "ud", "dc")),
+        }
+        for each in devices
+    ]
+    return Answer(
+        {"address": "", "memory": "", "transport": "", **errors},
+        {
+            "device": device,
+            "devices": listed,
+            "rdma": False,
+            "ucx_version": "1.13.1",
+            "ucx_libraries": list(libraries),
+        },
+    )
 
 
 def levels(findings):

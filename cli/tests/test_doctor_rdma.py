@@ -15,14 +15,17 @@ MELLANOX = answer_of("mlx5_0:1", ["tcp/ens1", "rc_mlx5/mlx5_0:1", "rc_verbs/mlx5
 def test_without_a_device_rdma_fails_and_tcp_does_not(tmp_path):
     system = system_of(tmp_path, {})
     assert levels(rdma.check(plan_of(), system, answer_of())) == ["ok"]
-    failed, = rdma.check(plan_of(enable_rdma="true"), system, answer_of())
+    (failed,) = rdma.check(plan_of(enable_rdma="true"), system, answer_of())
     assert failed.level == "failure" and "ibv_devices" in failed.remedy
 
 
 def test_ports_are_read_with_their_gids_and_empty_places_are_left_out(tmp_path):
-    port, = rdma.ports(system_of(tmp_path, RXE_FILES))
+    (port,) = rdma.ports(system_of(tmp_path, RXE_FILES))
     assert (port.name, port.state, port.ethernet) == ("rxe0:1", "ACTIVE", True)
-    assert [str(gid) for gid in port.gids] == ["0 (RoCE v2, fe80::5054:ff:fe77:1)", "1 (RoCE v2, 10.77.0.1)"]
+    assert [str(gid) for gid in port.gids] == [
+        "0 (RoCE v2, fe80::5054:ff:fe77:1)",
+        "1 (RoCE v2, 10.77.0.1)",
+    ]
 
 
 def test_a_port_that_is_down_is_a_failure_with_the_interface_to_bring_up(tmp_path):
@@ -32,40 +35,50 @@ def test_a_port_that_is_down_is_a_failure_with_the_interface_to_bring_up(tmp_pat
     assert {finding.remedy for finding in found} == {"ip link set dev eth0 up"}
 
 
-@pytest.mark.parametrize("environment, index, why", [
-    ({}, 3, "the first of RoCE v2 with IPv4"),
-    ({"UCX_IB_GID_INDEX": "auto"}, 3, "the first of RoCE v2 with IPv4"),
-    ({"UCX_IB_GID_INDEX": "4"}, 4, "UCX_IB_GID_INDEX says so"),
-])
+@pytest.mark.parametrize(
+    "environment, index, why",
+    [
+        ({}, 3, "the first of RoCE v2 with IPv4"),
+        ({"UCX_IB_GID_INDEX": "auto"}, 3, "the first of RoCE v2 with IPv4"),
+        ({"UCX_IB_GID_INDEX": "4"}, 4, "UCX_IB_GID_INDEX says so"),
+    ],
+)
 def test_the_gid_that_ucx_would_take_is_named_with_the_reason(tmp_path, environment, index, why):
-    port, = rdma.ports(system_of(tmp_path, MLX_FILES))
+    (port,) = rdma.ports(system_of(tmp_path, MLX_FILES))
     chosen, reason = rdma.chosen_gid(port, environment)
     assert chosen.index == index and why in reason
 
 
-@pytest.mark.parametrize("environment, files", [
-    ({"UCX_IB_GID_INDEX": "9"}, {}),
-    ({}, {f"{MLX}/ports/1/gid_attrs/types/{i}": "unheard of" for i in range(6)}),
-])
+@pytest.mark.parametrize(
+    "environment, files",
+    [
+        ({"UCX_IB_GID_INDEX": "9"}, {}),
+        ({}, {f"{MLX}/ports/1/gid_attrs/types/{i}": "unheard of" for i in range(6)}),
+    ],
+)
 def test_no_usable_gid_is_a_failure(tmp_path, environment, files):
     system = system_of(tmp_path, {**MLX_FILES, **files})
-    port, = rdma.ports(system)
-    found, = rdma.gid(plan_of(environment, enable_rdma="true"), system, port)
+    (port,) = rdma.ports(system)
+    (found,) = rdma.gid(plan_of(environment, enable_rdma="true"), system, port)
     assert found.level == "failure" and found.remedy.startswith("export UCX_IB_GID_INDEX=")
 
 
 def test_a_gid_of_another_address_than_the_workers_is_warned_of(tmp_path):
     system = system_of(tmp_path, MLX_FILES)
-    port, = rdma.ports(system)
-    found, = rdma.gid(plan_of(worker_address="10.0.0.8:1"), system, port)
+    (port,) = rdma.ports(system)
+    (found,) = rdma.gid(plan_of(worker_address="10.0.0.8:1"), system, port)
     assert (found.level, found.remedy) == ("warning", "export UCX_IB_GID_INDEX=4")
-    found, = rdma.gid(plan_of(worker_address="10.0.0.7:1"), system, port)
+    (found,) = rdma.gid(plan_of(worker_address="10.0.0.7:1"), system, port)
     assert found.level == "ok"
 
 
 def test_software_roce_is_told_to_take_the_ipv6_gid(tmp_path):
     system = system_of(tmp_path, RXE_FILES)
-    found = [f for f in rdma.check(plan_of(enable_rdma="true"), system, SOFT_ROCE) if f.check == "rdma gids"]
+    found = [
+        f
+        for f in rdma.check(plan_of(enable_rdma="true"), system, SOFT_ROCE)
+        if f.check == "rdma gids"
+    ]
     assert levels(found) == ["warning"] and found[0].remedy == "export UCX_IB_GID_INDEX=0"
     settled = plan_of({"UCX_IB_GID_INDEX": "0"}, enable_rdma="true")
     found = [f for f in rdma.check(settled, system, SOFT_ROCE) if f.check == "rdma gids"]
@@ -75,14 +88,21 @@ def test_software_roce_is_told_to_take_the_ipv6_gid(tmp_path):
 @pytest.mark.parametrize("mtu, level", [("1500", "warning"), ("9000", "ok")])
 def test_a_small_mtu_is_warned_of(tmp_path, mtu, level):
     system = system_of(tmp_path, {**MLX_FILES, "/sys/class/net/ens1/mtu": mtu})
-    port, = rdma.ports(system)
+    (port,) = rdma.ports(system)
     assert rdma.packets(system, port, None).level == level
 
 
-@pytest.mark.parametrize("tls, level, remedy", [
-    ("rc_x", "ok", ""), ("rc,tcp", "ok", ""), ("^tcp", "ok", ""), ("\\rc_mlx5:aux", "ok", ""),
-    ("tcp,rc_x,bogus", "warning", "export UCX_TLS=tcp,rc_x"), ("cuda,tcp", "warning", "export UCX_TLS=tcp"),
-])
+@pytest.mark.parametrize(
+    "tls, level, remedy",
+    [
+        ("rc_x", "ok", ""),
+        ("rc,tcp", "ok", ""),
+        ("^tcp", "ok", ""),
+        ("\\rc_mlx5:aux", "ok", ""),
+        ("tcp,rc_x,bogus", "warning", "export UCX_TLS=tcp,rc_x"),
+        ("cuda,tcp", "warning", "export UCX_TLS=tcp"),
+    ],
+)
 def test_each_name_of_ucx_tls_must_exist(tls, level, remedy):
     found = ucx.transports_asked_for(tls, MELLANOX)
     assert (found.level, found.remedy) == (level, remedy)
@@ -91,7 +111,10 @@ def test_each_name_of_ucx_tls_must_exist(tls, level, remedy):
 def test_parts_of_two_ucx_are_warned_of_and_another_one_that_is_not_used_is_named():
     mixed = answer_of(libraries=("/opt/ucx/lib/libucp.so.0", "/usr/lib/libucs.so.0"))
     assert ucx.other_ucx(mixed, []).level == "warning"
-    found = ucx.other_ucx(answer_of(libraries=("/pkg/lib/libucp.so.0", "/pkg/lib/ucx/libuct_ib.so.0")), ["/opt/ucx/lib"])
+    found = ucx.other_ucx(
+        answer_of(libraries=("/pkg/lib/libucp.so.0", "/pkg/lib/ucx/libuct_ib.so.0")),
+        ["/opt/ucx/lib"],
+    )
     assert found.level == "ok" and "/pkg/lib; the one in /opt/ucx/lib stays unused" in found.reason
 
 
@@ -128,11 +151,18 @@ def test_too_few_descriptors_are_warned_of():
     assert limits.open_files(plan_of(), resource.RLIM_INFINITY).level == "ok"
 
 
-@pytest.mark.parametrize("words, check, remedy", [
-    ("RDMA has to lock 1 bytes. Raise it: `ulimit -l unlimited` in the shell", "locked memory", "ulimit -l unlimited"),
-    ("UCX_TLS=rc cannot be used: packets get lost", "transport", "export UCX_IB_GID_INDEX=N"),
-    ("UCX_TLS=ud_x cannot be used", "transport", "export UCX_TLS=rc_x"),
-])
+@pytest.mark.parametrize(
+    "words, check, remedy",
+    [
+        (
+            "RDMA has to lock 1 bytes. Raise it: `ulimit -l unlimited` in the shell",
+            "locked memory",
+            "ulimit -l unlimited",
+        ),
+        ("UCX_TLS=rc cannot be used: packets get lost", "transport", "export UCX_IB_GID_INDEX=N"),
+        ("UCX_TLS=ud_x cannot be used", "transport", "export UCX_TLS=rc_x"),
+    ],
+)
 def test_the_workers_refusals_keep_their_words_and_get_a_command(words, check, remedy):
     answer = answer_of(devices=["rc_mlx5/mlx5_0:1"], transport=words)
     found = [f for f in asking.check(plan_of({"UCX_TLS": "ud_x"}), answer) if f.level == "failure"]

@@ -20,14 +20,15 @@ _NO_RDMA = "--enable_rdma false"
 @dataclass(frozen=True)
 class Answer:
     """Empty if the worker gave none."""
+
     errors: Dict[str, str] = field(default_factory=dict)  # step -> what is wrong with it, or ""
     transport: Dict[str, Any] = field(default_factory=dict)
-    members: Tuple[str, ...] = ()                         # of the cluster in etcd, by address
-    remarks: Tuple[str, ...] = ()                         # the worker's warnings
-    problem: str = ""                                     # why there is no answer
+    members: Tuple[str, ...] = ()  # of the cluster in etcd, by address
+    remarks: Tuple[str, ...] = ()  # the worker's warnings
+    problem: str = ""  # why there is no answer
 
     def rdma_devices(self) -> List[str]:
-        """"mlx5_0:1", each once."""
+        """ "mlx5_0:1", each once."""
         devices = (each["device"] for each in self.transport.get("devices", ()) if each["rdma"])
         return list(dict.fromkeys(devices))
 
@@ -38,9 +39,20 @@ class Answer:
 def ask(flags: Flags, prefix: List[str]) -> Answer:
     """`prefix` is the numactl command of a start, if there is one."""
     try:
-        command = [*prefix, package.worker_binary(), "--check=json", *(f"--{k}={v}" for k, v in flags.items())]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=_ANSWER_MAX_S, check=False)
+        command = [
+            *prefix,
+            package.worker_binary(),
+            "--check=json",
+            *(f"--{k}={v}" for k, v in flags.items()),
+        ]
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_ANSWER_MAX_S,
+            check=False,
+        )
     except (CommandError, OSError) as reason:
         return Answer(problem=str(reason))
     except subprocess.TimeoutExpired:
@@ -48,8 +60,9 @@ def ask(flags: Flags, prefix: List[str]) -> Answer:
     try:
         document = json.loads(done.stdout)
         errors = {step["name"]: step["error"] for step in document["checks"]}
-        return Answer(errors, document["transport"], tuple(document.get("members", ())),
-                      _remarks(done.stderr))
+        return Answer(
+            errors, document["transport"], tuple(document.get("members", ())), _remarks(done.stderr)
+        )
     except (ValueError, KeyError, TypeError):
         said = done.stderr.strip() or done.stdout.strip() or f"it ended with code {done.returncode}"
         return Answer(problem=said)
@@ -57,7 +70,9 @@ def ask(flags: Flags, prefix: List[str]) -> Answer:
 
 def _remarks(said: str) -> Tuple[str, ...]:
     """Log lines on a standard error, "[time] [warning] file:line | ... | text": the texts."""
-    return tuple(line.rsplit(" | ", 1)[-1].strip() for line in said.splitlines() if "] [warning] " in line)
+    return tuple(
+        line.rsplit(" | ", 1)[-1].strip() for line in said.splitlines() if "] [warning] " in line
+    )
 
 
 def check(plan: Plan, answer: Answer) -> Iterator[Finding]:
@@ -85,16 +100,27 @@ def _transport(plan: Plan, answer: Answer) -> Iterator[Finding]:
     if error.startswith("RDMA has to lock"):
         yield refusal("locked memory", error)
     elif "packets get lost" in error:
-        yield failure("transport", error, "export UCX_IB_GID_INDEX=N, N being another line of `rdma gids`")
+        yield failure(
+            "transport", error, "export UCX_IB_GID_INDEX=N, N being another line of `rdma gids`"
+        )
     elif error:
         yield failure("transport", error, _other_transport(answer, tls))
     else:
         how = answer.transport.get("device") or "devices of UCX's choice"
         kind = "RDMA" if answer.transport.get("rdma") else "tcp"
-        yield ok("transport", f"{kind} over {how}: UCX opens it, and a connection to itself carries messages")
+        yield ok(
+            "transport",
+            f"{kind} over {how}: UCX opens it, and a connection to itself carries messages",
+        )
         if plan.rdma and not answer.transport.get("rdma"):
-            yield warning("transport", f"enable_rdma is true, but UCX_TLS={tls} names no RDMA transport that exists: "
-                          "payload would go over tcp", _other_transport(answer, tls))
+            yield warning(
+                "transport",
+                (
+                    f"enable_rdma is true, but UCX_TLS={tls} names no RDMA transport that exists: "
+                    "payload would go over tcp"
+                ),
+                _other_transport(answer, tls),
+            )
 
 
 def _other_transport(answer: Answer, tls: "str | None") -> str:

@@ -1,4 +1,4 @@
-"""The control groups around this process, of version 1 and 2; the worker reads them alike (src/shm/head_room.h)."""
+"""The control groups around this process, of version 1 and 2; the worker: src/shm/head_room.h."""
 
 import posixpath
 from dataclasses import dataclass
@@ -14,13 +14,16 @@ _NO_LIMIT = 1 << 62
 class Group:
     system: System
     folder: str  # "/sys/fs/cgroup/memory/pods/x"
-    path: str    # as the kernel names it, "/pods/x"
+    path: str  # as the kernel names it, "/pods/x"
     version: int
 
     def memory_limit(self) -> Optional[int]:
         names = ("memory.max", "memory.high") if self.version == 2 else ("memory.limit_in_bytes",)
-        numbers = [number for number in (self.system.number(f"{self.folder}/{name}") for name in names)
-                   if number is not None and number < _NO_LIMIT]
+        numbers = [
+            number
+            for number in (self.system.number(f"{self.folder}/{name}") for name in names)
+            if number is not None and number < _NO_LIMIT
+        ]
         return min(numbers, default=None)
 
 
@@ -40,9 +43,9 @@ def groups(system: System, controller: str) -> List[Group]:
 
 
 def _upwards(system: System, mount: str, mount_root: str, path: str, version: int) -> List[Group]:
-    # Inside a container the mount often shows the container's group only, under its name on the host.
+    # Inside a container the mount often shows the container's group only, under its host's name.
     if mount_root != "/" and (path + "/").startswith(mount_root + "/"):
-        path = path[len(mount_root):]
+        path = path[len(mount_root) :]
     path = posixpath.normpath("/" + path.lstrip("/"))
     if not system.names(mount + path):
         path = "/"

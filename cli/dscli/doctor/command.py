@@ -23,18 +23,24 @@ examples:
   with RDMA, 64 GiB of huge pages, in a cluster:
     dscli doctor --worker_address 10.0.0.7:31501 --etcd_address 10.0.0.1:2379 --enable_rdma true \\
         --shared_memory_size_mb 65536 --enable_huge_tlb true
-  the line of a start, with doctor in place of start (all flags of the worker, NUMA options before -w):
+  the line of a start, with doctor in place of start (NUMA options before -w):
     dscli doctor --cpunodebind 0 --localalloc -w --worker_address 10.0.0.7:31501 --enable_rdma true
   for scripts:
     dscli doctor -f worker_config.json --json | jq '.checks[] | select(.level == "failure")'
 
-Each line is ok, a warning (it works, but not well) or a failure (a start will not work), with the reason
-and the command that mends it. Exit code 0: nothing failed. 1: something did. UCX_* variables count, as for
-a start. Nothing is left behind: the worker's port is taken for a moment, and UCX connects to itself. What
-each check means: docs/doctor.md."""
+Each line is ok, a warning (it works, but not well) or a failure (a start will not work), with the
+reason and the command that mends it. Exit code 0: nothing failed. 1: something did. UCX_* variables
+count, as for a start. Nothing is left behind: the worker's port is taken for a moment, and UCX
+connects to itself. What each check means: docs/doctor.md."""
 
 # Of the worker, which have an option of their own here; -w takes all of them.
-_FLAGS = ("worker_address", "etcd_address", "enable_rdma", "shared_memory_size_mb", "enable_huge_tlb")
+_FLAGS = (
+    "worker_address",
+    "etcd_address",
+    "enable_rdma",
+    "shared_memory_size_mb",
+    "enable_huge_tlb",
+)
 _COLOURS = {OK: "32", WARNING: "33", FAILURE: "31"}
 _WIDTH = 120
 
@@ -42,10 +48,17 @@ _WIDTH = 120
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in _FLAGS:
         parser.add_argument(f"--{name}", metavar="VALUE", help="as the worker's flag")
-    parser.add_argument("-f", "--worker_config_path", metavar="FILE", help="worker flags from a worker_config.json")
+    parser.add_argument(
+        "-f", "--worker_config_path", metavar="FILE", help="worker flags from a worker_config.json"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
-    parser.add_argument("-w", "--worker_args", nargs=argparse.REMAINDER, metavar="--FLAG VALUE",
-                        help="any worker flags; must be last, the whole rest of the line is theirs")
+    parser.add_argument(
+        "-w",
+        "--worker_args",
+        nargs=argparse.REMAINDER,
+        metavar="--FLAG VALUE",
+        help="any worker flags; must be last, the whole rest of the line is theirs",
+    )
     numa.add_arguments(parser)
 
 
@@ -59,10 +72,22 @@ def run(args: argparse.Namespace) -> int:
         findings.append(finding)
         if not args.json:
             print(_line(finding), flush=True)
-    count = {level: len([f for f in findings if f.level == level]) for level in (OK, WARNING, FAILURE)}
+    count = {
+        level: len([f for f in findings if f.level == level]) for level in (OK, WARNING, FAILURE)
+    }
     if args.json:
-        print(json.dumps({"passed": count[FAILURE] == 0, "warnings": count[WARNING], "failures": count[FAILURE],
-                          "checks": [finding.as_dict() for finding in findings]}, indent=2, ensure_ascii=False))
+        print(
+            json.dumps(
+                {
+                    "passed": count[FAILURE] == 0,
+                    "warnings": count[WARNING],
+                    "failures": count[FAILURE],
+                    "checks": [finding.as_dict() for finding in findings],
+                },
+                indent=2,
+                ensure_ascii=False,
+            )
+        )
     if count[FAILURE]:
         raise CommandError(f"a start will not work as it is: {_counted(count)}")
     if not args.json:
@@ -82,7 +107,7 @@ def check(plan: Plan, system: System, prefix: List[str]) -> Iterator[Finding]:
 
 
 def _flags(args: argparse.Namespace) -> worker_flags.Flags:
-    """What a start would use: the file, then -w, then the options; shipped defaults for the rest."""
+    """What a start would use: the file, -w over it, the options over both, shipped defaults."""
     given: worker_flags.Flags = {}
     if args.worker_config_path:
         given.update(worker_flags.load_file(args.worker_config_path))
@@ -101,7 +126,9 @@ def _line(finding: Finding) -> str:
     level = console.paint(f"{finding.level:<7}", _COLOURS[finding.level], sys.stdout)
     margin = " " * 24
     # Words longer than a line are paths and commands: to be copied whole.
-    lines = textwrap.wrap(finding.reason, _WIDTH - len(margin), break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(
+        finding.reason, _WIDTH - len(margin), break_long_words=False, break_on_hyphens=False
+    )
     if finding.remedy:
         lines += [f"remedy: {finding.remedy}"]
     return f"{level}  {finding.check:<13}  " + f"\n{margin}".join(lines)
@@ -110,4 +137,5 @@ def _line(finding: Finding) -> str:
 def _counted(count: "dict[str, int]") -> str:
     def of(number: int, word: str) -> str:
         return f"{number} {word}{'' if number == 1 else 's'}"
+
     return f"{of(count[FAILURE], 'failure')}, {of(count[WARNING], 'warning')}, {count[OK]} ok"

@@ -1,4 +1,4 @@
-"""etcd: can its servers be reached, are they healthy, how fast are they, does their clock agree with ours?"""
+"""etcd: are its servers there, healthy and fast, and does their clock agree with ours?"""
 
 import email.utils
 import http.client
@@ -19,14 +19,15 @@ _SHOWN_MAX = 8
 _OLDEST = (3, 4)
 # A renewal of the lease has to be a small part of its interval, 1 s by default.
 _SLOW_S = 0.1
-# The Date of an answer has whole seconds. No promise leans on clocks of the day; log lines are compared by them.
+# The Date of an answer has whole seconds. No promise leans on clocks of the day; only log lines are
+# compared by them.
 _SKEW_MAX_S = 2.0
 
 
 @dataclass(frozen=True)
 class Server:
     endpoint: str
-    problem: str = ""            # why it cannot be used; the rest is then empty
+    problem: str = ""  # why it cannot be used; the rest is then empty
     version: str = ""
     healthy: bool = False
     latency_s: float = 0.0
@@ -41,7 +42,9 @@ def check(plan: Plan, answer: Answer) -> Iterator[Finding]:
     reached = [server for server in servers if not server.problem]
     error = answer.errors.get("etcd", "")
     if error:
-        yield failure("etcd", error, f"etcdctl --endpoints {plan.flags['etcd_address']} endpoint health")
+        yield failure(
+            "etcd", error, f"etcdctl --endpoints {plan.flags['etcd_address']} endpoint health"
+        )
     for server in servers:
         # What the worker has said already.
         if not (error and server.problem):
@@ -53,12 +56,17 @@ def check(plan: Plan, answer: Answer) -> Iterator[Finding]:
 def members(plan: Plan, answer: Answer) -> Finding:
     name = plan.flags.get("cluster_name") or "default"
     others = [address for address in answer.members if address != plan.worker_address]
-    told = f"cluster {name}: " + (f"{len(others)} other workers, {', '.join(others[:_SHOWN_MAX])}"
-                                  + (", ..." if len(others) > _SHOWN_MAX else "") if others
-                                  else "no other workers")
+    told = f"cluster {name}: " + (
+        f"{len(others)} other workers, {', '.join(others[:_SHOWN_MAX])}"
+        + (", ..." if len(others) > _SHOWN_MAX else "")
+        if others
+        else "no other workers"
+    )
     if plan.worker_address in answer.members:
-        told += (f". {plan.worker_address} itself is still registered by a worker that has gone or is on another "
-                 "machine: a start takes its place")
+        told += (
+            f". {plan.worker_address} itself is still registered by a worker that has gone or is on"
+            " another machine: a start takes its place"
+        )
     return ok("cluster", told)
 
 
@@ -86,7 +94,9 @@ def ask(endpoint: str) -> Server:
         healthy = str(json.loads(body).get("health")).lower() == "true"
         return Server(endpoint, "", version, healthy, statistics.median(latencies), skew)
     except (OSError, http.client.HTTPException) as reason:
-        return Server(endpoint, getattr(reason, "strerror", None) or str(reason) or type(reason).__name__)
+        return Server(
+            endpoint, getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         return Server(endpoint, "what answers there is not etcd")
     finally:
@@ -98,19 +108,29 @@ def judge(server: Server, others: int) -> Iterator[Finding]:
     name = server.endpoint
     if server.problem:
         level = warning if others else failure
-        yield level("etcd", f"{name}: {server.problem}" + (f"; {others} of the others can be reached" if others else ""),
-                    f"etcdctl --endpoints {name} endpoint health")
+        yield level(
+            "etcd",
+            f"{name}: {server.problem}"
+            + (f"; {others} of the others can be reached" if others else ""),
+            f"etcdctl --endpoints {name} endpoint health",
+        )
         return
     numbers = tuple(int(part) for part in server.version.split(".")[:2] if part.isdigit())
     told = f"{name}: version {server.version}, answers in {server.latency_s * 1000:.1f} ms"
     if not server.healthy:
-        yield failure("etcd", f"{told}, but says that it is not healthy: has the cluster a leader?",
-                      f"etcdctl --endpoints {name} endpoint status")
+        yield failure(
+            "etcd",
+            f"{told}, but says that it is not healthy: has the cluster a leader?",
+            f"etcdctl --endpoints {name} endpoint status",
+        )
     elif numbers < _OLDEST:
         yield warning("etcd", f"{told}; 3.4 and 3.5 are known to work", "install etcd 3.4 or newer")
     elif server.latency_s > _SLOW_S:
-        yield warning("etcd", f"{told}, which is slow: leases of workers may end by mistake",
-                      f"etcdctl --endpoints {name} check perf")
+        yield warning(
+            "etcd",
+            f"{told}, which is slow: leases of workers may end by mistake",
+            f"etcdctl --endpoints {name} check perf",
+        )
     else:
         yield ok("etcd", told)
     yield clock(server)
@@ -118,12 +138,26 @@ def judge(server: Server, others: int) -> Iterator[Finding]:
 
 def clock(server: Server) -> Finding:
     if server.skew_s is None:
-        return ok("clock", f"{server.endpoint} does not tell its time, so the clocks cannot be compared")
+        return ok(
+            "clock", f"{server.endpoint} does not tell its time, so the clocks cannot be compared"
+        )
     if abs(server.skew_s) > _SKEW_MAX_S:
         ahead = "ahead of" if server.skew_s > 0 else "behind"
-        return warning("clock", f"{server.endpoint} is {abs(server.skew_s):.0f} s {ahead} this machine. Nothing depends on "
-                       "it but the comparison of log lines", "timedatectl set-ntp true")
-    return ok("clock", f"{server.endpoint} and this machine agree within {_SKEW_MAX_S:.0f} s (as exact as its answers are)")
+        return warning(
+            "clock",
+            (
+                f"{server.endpoint} is {abs(server.skew_s):.0f} s {ahead} this machine. Nothing"
+                " depends on it but the comparison of log lines"
+            ),
+            "timedatectl set-ntp true",
+        )
+    return ok(
+        "clock",
+        (
+            f"{server.endpoint} and this machine agree within {_SKEW_MAX_S:.0f} s (as exact as its"
+            " answers are)"
+        ),
+    )
 
 
 def _get(connection: http.client.HTTPConnection, path: str) -> "tuple[bytes, str]":

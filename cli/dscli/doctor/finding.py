@@ -11,9 +11,9 @@ FAILURE = "failure"
 
 @dataclass(frozen=True)
 class Finding:
-    check: str        # what was looked at: "locked memory"
+    check: str  # what was looked at: "locked memory"
     level: str
-    reason: str       # one sentence
+    reason: str  # one sentence
     remedy: str = ""  # a command, or what to change
 
     def as_dict(self) -> Dict[str, str]:

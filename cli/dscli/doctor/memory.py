@@ -1,4 +1,4 @@
-"""Huge pages free and needed; the cache's size against the machine and the control groups around it."""
+"""Huge pages free and needed; the cache's size against machine and control groups."""
 
 from typing import Iterator, List, Optional, Tuple
 
@@ -42,25 +42,39 @@ def huge_pages(plan: Plan, system: System) -> Finding:
 
 
 def hugetlb_limit(plan: Plan, system: System) -> Optional[Finding]:
-    """A container has a limit of its own on huge pages, which the free ones of the machine do not show."""
+    """A container has a limit of its own, which the machine's free pages do not show."""
     page_kib = system.meminfo("Hugepagesize")
     name = f"{page_kib // _KIB}MB" if page_kib < _KIB * _KIB else f"{page_kib // _KIB // _KIB}GB"
-    limits = [limit for limit in (_hugetlb_of(system, each, name) for each in groups(system, "hugetlb"))
-              if limit is not None]
+    limits = [
+        limit
+        for limit in (_hugetlb_of(system, each, name) for each in groups(system, "hugetlb"))
+        if limit is not None
+    ]
     if not limits or min(limits) >= plan.memory_bytes:
         return None
-    return failure("huge pages", f"the container may use {size(min(limits))} of them, {size(plan.memory_bytes)} are needed",
-                   f"in the pod's resources, limits: hugepages-{page_kib // _KIB}Mi: {plan.memory_bytes >> 20}Mi")
+    return failure(
+        "huge pages",
+        f"the container may use {size(min(limits))} of them, {size(plan.memory_bytes)} are needed",
+        (
+            f"in the pod's resources, limits: hugepages-{page_kib // _KIB}Mi:"
+            f" {plan.memory_bytes >> 20}Mi"
+        ),
+    )
 
 
 def machine(plan: Plan, system: System) -> Finding:
     available = system.meminfo("MemAvailable") * _KIB
-    told = f"{size(plan.memory_bytes)} of cache memory, {size(available)} are available on this machine"
+    told = (
+        f"{size(plan.memory_bytes)} of cache memory, {size(available)} are available on this"
+        " machine"
+    )
     if plan.memory_bytes <= available:
         return ok("shared memory", f"{told}. It is memory files, /dev/shm is not used")
     remedy = f"--shared_memory_size_mb {_fitting_mb(available)}"
     if plan.all_pages_at_start:
-        return failure("shared memory", f"{told}, and all of it has to be there at the start", remedy)
+        return failure(
+            "shared memory", f"{told}, and all of it has to be there at the start", remedy
+        )
     return warning("shared memory", f"{told}: sets will fail before the cache is full", remedy)
 
 
@@ -70,15 +84,25 @@ def container(plan: Plan, found: List[Group]) -> Finding:
         return ok("container", "no control group limits memory")
     group, limit = tightest
     if plan.huge_pages:  # those are accounted for elsewhere
-        needed, what = plan.memory_bytes // _INDEX_SHARE + _PROCESS_BYTES, "the worker beside its huge pages"
+        needed, what = (
+            plan.memory_bytes // _INDEX_SHARE + _PROCESS_BYTES,
+            "the worker beside its huge pages",
+        )
     else:
         needed, what = plan.memory_bytes + _PROCESS_BYTES, "cache and worker"
-    told = f"{what} need {size(needed)}, the control group {group.path} (version {group.version}) allows {size(limit)}"
+    told = (
+        f"{what} need {size(needed)}, the control group {group.path} (version {group.version})"
+        f" allows {size(limit)}"
+    )
     if needed <= limit:
         return ok("container", told)
-    remedy = f"a limit of at least {needed >> 20} MiB, or --shared_memory_size_mb {_fitting_mb(limit)}"
+    remedy = (
+        f"a limit of at least {needed >> 20} MiB, or --shared_memory_size_mb {_fitting_mb(limit)}"
+    )
     if plan.all_pages_at_start and not plan.huge_pages:
-        return failure("container", f"{told}: the kernel would kill the worker at its start", remedy)
+        return failure(
+            "container", f"{told}: the kernel would kill the worker at its start", remedy
+        )
     return warning("container", f"{told}: sets will fail before the cache is full", remedy)
 
 
@@ -87,7 +111,11 @@ def _fitting_mb(available_bytes: int) -> int:
 
 
 def _tightest(found: List[Group]) -> Optional[Tuple[Group, int]]:
-    limited = [(group, limit) for group, limit in ((group, group.memory_limit()) for group in found) if limit]
+    limited = [
+        (group, limit)
+        for group, limit in ((group, group.memory_limit()) for group in found)
+        if limit
+    ]
     return min(limited, key=lambda each: each[1], default=None)
 
 

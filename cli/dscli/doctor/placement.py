@@ -1,4 +1,4 @@
-"""NUMA: are the network device, the worker's CPUs and its memory on one node, and how far apart are they?"""
+"""NUMA: are network device, CPUs and memory on one node, and how far apart are they?"""
 
 import shutil
 from typing import Dict, Iterator, Set
@@ -26,8 +26,14 @@ def numactl(plan: Plan, nodes: Set[int], found: "str | None") -> Finding:
     if plan.numa:
         return failure("numactl", "NUMA options need numactl, which is not on PATH", _INSTALL)
     if len(nodes) > 1:
-        return warning("numactl", f"not on PATH; --cpunodebind, --membind and their like need it, and this machine has "
-                       f"{len(nodes)} NUMA nodes", _INSTALL)
+        return warning(
+            "numactl",
+            (
+                "not on PATH; --cpunodebind, --membind and their like need it, and this machine"
+                f" has {len(nodes)} NUMA nodes"
+            ),
+            _INSTALL,
+        )
     return ok("numactl", "not on PATH, and not needed: this machine has one NUMA node")
 
 
@@ -38,14 +44,25 @@ def distance(plan: Plan, system: System, device: str, nodes: Set[int]) -> Findin
     cpu_nodes, memory_nodes = _cpu_nodes(plan, system, nodes), _memory_nodes(plan, system, nodes)
     told = f"CPUs on {_shown(cpu_nodes)}, memory on {_shown(memory_nodes)}"
     if device_node is None:
-        return ok("numa", f"{told}; the system does not say on which node {device or 'the network device'} is")
+        return ok(
+            "numa",
+            f"{told}; the system does not say on which node {device or 'the network device'} is",
+        )
     far = (cpu_nodes | memory_nodes) - {device_node}
     told = f"{device} is on node {device_node}, {told}"
     if not far:
         return ok("numa", told)
-    distances = ", ".join(f"{node} at {_distance(system, device_node, node)}" for node in sorted(far))
-    return warning("numa", f"{told}; distances from node {device_node} (10 is itself): {distances}. Transfers between "
-                   "them are slower", f"dscli start --cpunodebind {device_node} --membind {device_node} -w ...")
+    distances = ", ".join(
+        f"{node} at {_distance(system, device_node, node)}" for node in sorted(far)
+    )
+    return warning(
+        "numa",
+        (
+            f"{told}; distances from node {device_node} (10 is itself): {distances}. Transfers"
+            " between them are slower"
+        ),
+        f"dscli start --cpunodebind {device_node} --membind {device_node} -w ...",
+    )
 
 
 def room(plan: Plan, system: System) -> Finding:
@@ -53,7 +70,10 @@ def room(plan: Plan, system: System) -> Finding:
     if plan.huge_pages:
         pages = f"hugepages/hugepages-{system.meminfo('Hugepagesize')}kB"
         page = system.meminfo("Hugepagesize") << 10
-        free = sum((system.number(f"{_NODES}/node{node}/{pages}/free_hugepages") or 0) * page for node in nodes)
+        free = sum(
+            (system.number(f"{_NODES}/node{node}/{pages}/free_hugepages") or 0) * page
+            for node in nodes
+        )
         needed = plan.memory_bytes
         first = min(nodes, default=0)
         remedy = f"echo {needed // (page or 1)} > {_NODES}/node{first}/{pages}/nr_hugepages"
@@ -77,9 +97,13 @@ def node_of(system: System, device: str) -> "int | None":
 def _cpu_nodes(plan: Plan, system: System, nodes: Set[int]) -> Set[int]:
     if plan.numa.get("cpunodebind"):
         return _nodes_named(plan.numa["cpunodebind"], nodes)
-    cpus = plan.numa.get("physcpubind") or system.fields("/proc/self/status").get("Cpus_allowed_list", "")
+    cpus = plan.numa.get("physcpubind") or system.fields("/proc/self/status").get(
+        "Cpus_allowed_list", ""
+    )
     allowed = numbers_of(cpus)
-    of_node: Dict[int, Set[int]] = {node: numbers_of(system.text(f"{_NODES}/node{node}/cpulist")) for node in nodes}
+    of_node: Dict[int, Set[int]] = {
+        node: numbers_of(system.text(f"{_NODES}/node{node}/cpulist")) for node in nodes
+    }
     return {node for node, there in of_node.items() if there & allowed} or nodes
 
 
@@ -104,7 +128,9 @@ def _distance(system: System, start: int, end: int) -> str:
 
 
 def _free_bytes(system: System, node: int) -> int:
-    for line in system.text(f"{_NODES}/node{node}/meminfo").splitlines():  # "Node 0 MemFree:   123 kB"
+    for line in system.text(
+        f"{_NODES}/node{node}/meminfo"
+    ).splitlines():  # "Node 0 MemFree:   123 kB"
         words = line.split()
         if len(words) > 3 and words[2] == "MemFree:":
             return int(words[3]) << 10
@@ -112,4 +138,5 @@ def _free_bytes(system: System, node: int) -> int:
 
 
 def _shown(nodes: Set[int]) -> str:
-    return f"node{'s' if len(nodes) > 1 else ''} {', '.join(str(node) for node in sorted(nodes)) or '?'}"
+    listed = ", ".join(str(node) for node in sorted(nodes)) or "?"
+    return f"node{'s' if len(nodes) > 1 else ''} {listed}"

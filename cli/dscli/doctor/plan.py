@@ -13,12 +13,13 @@ _MIB = 1 << 20
 class Plan:
     flags: Flags
     environment: Dict[str, str] = field(default_factory=dict)  # the UCX_* and LD_* variables
-    numa: Dict[str, Any] = field(default_factory=dict)         # option of numactl -> its value
+    numa: Dict[str, Any] = field(default_factory=dict)  # option of numactl -> its value
 
     @staticmethod
     def of(flags: Flags, numa: Dict[str, Any]) -> "Plan":
-        environment = {name: value for name, value in os.environ.items()
-                       if name.startswith(("UCX_", "LD_"))}
+        environment = {
+            name: value for name, value in os.environ.items() if name.startswith(("UCX_", "LD_"))
+        }
         return Plan(flags, environment, {name: value for name, value in numa.items() if value})
 
     @property
@@ -48,7 +49,9 @@ class Plan:
 
     @property
     def etcd_endpoints(self) -> List[str]:
-        return [each.strip() for each in self.flags.get("etcd_address", "").split(",") if each.strip()]
+        return [
+            each.strip() for each in self.flags.get("etcd_address", "").split(",") if each.strip()
+        ]
 
     def _is_on(self, name: str) -> bool:
         return self.flags.get(name, "").lower() in ("true", "1", "t", "y", "yes")

@@ -1,4 +1,4 @@
-"""RDMA devices, the state of their ports, the GID that UCX would take and why, the size of packets."""
+"""RDMA devices, states of their ports, the GID that UCX would take and why, size of packets."""
 
 import ipaddress
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _SOFTWARE_DRIVERS = ("rxe", "siw")
 class Gid:
     index: int
     address: ipaddress.IPv6Address
-    kind: str       # "RoCE v2", "IB/RoCE v1"
+    kind: str  # "RoCE v2", "IB/RoCE v1"
     interface: str  # "" on InfiniBand
 
     @property
@@ -38,7 +38,7 @@ class Gid:
 class Port:
     device: str
     number: int
-    state: str       # "ACTIVE"
+    state: str  # "ACTIVE"
     ethernet: bool
     gids: List[Gid]
 
@@ -51,8 +51,14 @@ def check(plan: Plan, system: System, answer: Answer) -> Iterator[Finding]:
     found = ports(system)
     if not found:
         if plan.rdma:
-            yield failure("rdma devices", "the kernel has no RDMA device (/sys/class/infiniband is empty): is the card's "
-                          "driver loaded?", "modprobe mlx5_ib; ibv_devices")
+            yield failure(
+                "rdma devices",
+                (
+                    "the kernel has no RDMA device (/sys/class/infiniband is empty): is the card's "
+                    "driver loaded?"
+                ),
+                "modprobe mlx5_ib; ibv_devices",
+            )
         else:
             yield ok("rdma devices", "none, and enable_rdma is false")
         return
@@ -61,15 +67,21 @@ def check(plan: Plan, system: System, answer: Answer) -> Iterator[Finding]:
     if not plan.rdma:
         return
     if not [port for port in found if port.state == "ACTIVE"]:
-        yield failure("rdma devices", "no port is active", f"ip link set dev {_interface_of(found[0])} up")
+        yield failure(
+            "rdma devices", "no port is active", f"ip link set dev {_interface_of(found[0])} up"
+        )
     for port in _used(plan, found, answer):
         yield from gid(plan, system, port)
         yield packets(system, port, verbs.query(port.device, port.number))
 
 
 def ports(system: System) -> List[Port]:
-    return [_port(system, device, int(number)) for device in system.names(_DEVICES)
-            for number in system.names(f"{_DEVICES}/{device}/ports") if number.isdigit()]
+    return [
+        _port(system, device, int(number))
+        for device in system.names(_DEVICES)
+        for number in system.names(f"{_DEVICES}/{device}/ports")
+        if number.isdigit()
+    ]
 
 
 def port_state(plan: Plan, port: Port) -> Finding:
@@ -77,7 +89,11 @@ def port_state(plan: Plan, port: Port) -> Finding:
     where = f" on {_interface_of(port)}" if port.ethernet and _interface_of(port) else ""
     if port.state == "ACTIVE":
         return ok("rdma devices", f"{port.name} is active, {link}{where}")
-    remedy = f"ip link set dev {_interface_of(port)} up" if port.ethernet else "ibstat; is a subnet manager running?"
+    remedy = (
+        f"ip link set dev {_interface_of(port)} up"
+        if port.ethernet
+        else "ibstat; is a subnet manager running?"
+    )
     told = f"{port.name} is {port.state or 'in an unknown state'}, {link}{where}"
     return warning("rdma devices", told, remedy) if plan.rdma else ok("rdma devices", told)
 
@@ -87,9 +103,17 @@ def chosen_gid(port: Port, environment: "dict[str, str]") -> "tuple[Optional[Gid
     asked = environment.get("UCX_IB_GID_INDEX", "auto")
     if asked != "auto":
         found = [each for each in port.gids if str(each.index) == asked]
-        return (found[0], "UCX_IB_GID_INDEX says so") if found else (None, f"there is no GID {asked} (UCX_IB_GID_INDEX)")
+        return (
+            (found[0], "UCX_IB_GID_INDEX says so")
+            if found
+            else (None, f"there is no GID {asked} (UCX_IB_GID_INDEX)")
+        )
     if not port.ethernet:
-        return (port.gids[0], "the first of an InfiniBand port") if port.gids else (None, "the port has none")
+        return (
+            (port.gids[0], "the first of an InfiniBand port")
+            if port.gids
+            else (None, "the port has none")
+        )
     for kind, family in _PREFERRED_KINDS:
         for each in port.gids:
             if (each.kind, each.family) == (kind, family):
@@ -100,24 +124,35 @@ def chosen_gid(port: Port, environment: "dict[str, str]") -> "tuple[Optional[Gid
 def gid(plan: Plan, system: System, port: Port) -> Iterator[Finding]:
     chosen, why = chosen_gid(port, plan.environment)
     if chosen is None:
-        yield failure("rdma gids", f"{port.name}: {why}", _export(port.gids[0].index if port.gids else 0))
+        yield failure(
+            "rdma gids", f"{port.name}: {why}", _export(port.gids[0].index if port.gids else 0)
+        )
         return
     others = ", ".join(str(each) for each in port.gids if each != chosen) or "none"
     told = f"{port.name} takes GID {chosen}: {why}. Others: {others}"
     if port.ethernet and _is_software(system, port) and chosen.family == 4:
         better = [each for each in port.gids if each.family == 6]
-        yield warning("rdma gids", f"{told}. Over software RoCE, UCX 1.13 loses what arrives under an IPv4 GID",
-                      _export(better[0].index if better else 0))
+        yield warning(
+            "rdma gids",
+            f"{told}. Over software RoCE, UCX 1.13 loses what arrives under an IPv4 GID",
+            _export(better[0].index if better else 0),
+        )
         return
     host = split_address(plan.worker_address)[0]
     if chosen.family == 4 and str(chosen.address.ipv4_mapped) != host and _holds(port, host):
         right = [each for each in port.gids if str(each.address.ipv4_mapped) == host]
-        yield warning("rdma gids", f"{told}. worker_address {host} is another address of this port",
-                      _export(right[0].index))
+        yield warning(
+            "rdma gids",
+            f"{told}. worker_address {host} is another address of this port",
+            _export(right[0].index),
+        )
         return
     if chosen.kind == "IB/RoCE v1":
-        yield warning("rdma gids", f"{told}. RoCE v1 is not routed beyond its Ethernet segment",
-                      f"ip address add ADDRESS dev {chosen.interface or 'INTERFACE'}")
+        yield warning(
+            "rdma gids",
+            f"{told}. RoCE v1 is not routed beyond its Ethernet segment",
+            f"ip address add ADDRESS dev {chosen.interface or 'INTERFACE'}",
+        )
         return
     yield ok("rdma gids", told)
 
@@ -128,18 +163,34 @@ def packets(system: System, port: Port, facts: "verbs.CardFacts | None") -> Find
     interface = _interface_of(port)
     frame = system.number(f"/sys/class/net/{interface}/mtu") if interface else None
     if not port.ethernet or frame is None:
-        return ok("rdma mtu", f"{port.name}: packets of {active} bytes" if active
-                  else f"{port.name}: not told by the kernel; ibv_devinfo shows active_mtu")
+        return ok(
+            "rdma mtu",
+            (
+                f"{port.name}: packets of {active} bytes"
+                if active
+                else f"{port.name}: not told by the kernel; ibv_devinfo shows active_mtu"
+            ),
+        )
     if frame < _MTU_FOR_LARGE_PACKETS:
-        return warning("rdma mtu", f"{port.name}: the MTU of {interface} is {frame}{shown}; packets of 4096 bytes need "
-                       f"{_MTU_FOR_LARGE_PACKETS}, on all nodes and switches", f"ip link set dev {interface} mtu 9000")
+        return warning(
+            "rdma mtu",
+            (
+                f"{port.name}: the MTU of {interface} is {frame}{shown}; packets of 4096 bytes need"
+                f" {_MTU_FOR_LARGE_PACKETS}, on all nodes and switches"
+            ),
+            f"ip link set dev {interface} mtu 9000",
+        )
     return ok("rdma mtu", f"{port.name}: the MTU of {interface} is {frame}{shown}")
 
 
 def _used(plan: Plan, found: List[Port], answer: Answer) -> List[Port]:
     """The chosen port, else all active ones."""
-    chosen = (plan.environment.get("UCX_NET_DEVICES") or answer.transport.get("device", "")).split(",")
-    return [port for port in found if port.name in chosen] or [port for port in found if port.state == "ACTIVE"]
+    chosen = (plan.environment.get("UCX_NET_DEVICES") or answer.transport.get("device", "")).split(
+        ","
+    )
+    return [port for port in found if port.name in chosen] or [
+        port for port in found if port.state == "ACTIVE"
+    ]
 
 
 def _port(system: System, device: str, number: int) -> Port:
@@ -150,8 +201,14 @@ def _port(system: System, device: str, number: int) -> Port:
         address = ipaddress.IPv6Address(system.text(f"{folder}/gids/{index}") or "::")
         if int(address) == 0:
             continue  # an empty place of the table
-        gids.append(Gid(int(index), address, system.text(f"{folder}/gid_attrs/types/{index}"),
-                        system.text(f"{folder}/gid_attrs/ndevs/{index}")))
+        gids.append(
+            Gid(
+                int(index),
+                address,
+                system.text(f"{folder}/gid_attrs/types/{index}"),
+                system.text(f"{folder}/gid_attrs/ndevs/{index}"),
+            )
+        )
     return Port(device, number, state, system.text(f"{folder}/link_layer") == "Ethernet", gids)
 
 
@@ -165,7 +222,9 @@ def _holds(port: Port, host: str) -> bool:
 
 def _is_software(system: System, port: Port) -> bool:
     # Only real cards have a device behind them.
-    return port.device.startswith(_SOFTWARE_DRIVERS) or not system.names(f"{_DEVICES}/{port.device}/device")
+    return port.device.startswith(_SOFTWARE_DRIVERS) or not system.names(
+        f"{_DEVICES}/{port.device}/device"
+    )
 
 
 def _export(index: int) -> str:

@@ -12,7 +12,9 @@ class System:
     def text(self, path: str) -> str:
         """The stripped content; "" for what cannot be read."""
         try:
-            return (self.root / path.lstrip("/")).read_text(encoding="utf-8", errors="replace").strip()
+            return (
+                (self.root / path.lstrip("/")).read_text(encoding="utf-8", errors="replace").strip()
+            )
         except OSError:
             return ""
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional
 
-# yr/datasystem/lib, where the package brings it along; this file is yr/datasystem/cli/doctor/verbs.py.
+# Where the package brings it along; this file is yr/datasystem/cli/doctor/verbs.py.
 _BUNDLED = Path(__file__).resolve().parents[2] / "lib" / "libibverbs.so.1"
-# struct ibv_device_attr: char fw_ver[64], u64 node_guid, u64 sys_image_guid, u64 max_mr_size ...: 232 bytes.
+# struct ibv_device_attr, of 232 bytes: char fw_ver[64], u64 node_guid, u64 sys_image_guid,
+# u64 max_mr_size ...
 _DEVICE_ATTRIBUTES_BYTES = 1024
 _MAX_MR_SIZE_AT = 80
-# struct ibv_port_attr: int state, int max_mtu, int active_mtu ...; 1 is 256 bytes, each step doubles.
+# struct ibv_port_attr: int state, int max_mtu, int active_mtu ...; 1 is 256 bytes, 2 is 512 ...
 _ACTIVE_MTU_AT = 8
 
 
