@@ -121,3 +121,39 @@ def test_a_missing_worker_binary_is_a_failure_and_the_rest_is_checked(dscli, add
     checks = checks_of(found)
     assert "no worker at /nowhere/worker" in checks["worker"]["reason"]
     assert checks["shared memory"]["level"] == "ok"
+
+
+def test_values_move_between_two_workers_and_the_lane_and_its_speed_are_told(dscli, pair):
+    here, there = pair
+    objects = [worker.status()["objects"]["count"] for worker in pair]
+    found = dscli("doctor", "--json", "--worker_address", here.address, "--peer", there.address)
+    assert found.returncode == 0, found.stdout + found.stderr
+    reasons = [(check["check"], check["reason"]) for check in json.loads(found.stdout)["checks"]]
+    told = "\n".join(reason for check, reason in reasons if check == "transfer")
+    assert f"from {there.address}: a get of 64 B takes" in told and "GB/s" in told
+    assert f"to {there.address}: " in told and "arrived whole" in told
+    assert dict(reasons)["lane"].startswith("tcp/lo carried ")
+    assert dict(reasons)["raw figure"].startswith("tcp/lo, a link without a rate")
+    assert [worker.status()["objects"]["count"] for worker in pair] == objects
+
+
+def test_a_worker_of_another_cluster_is_no_peer(dscli, pair):
+    alone = f"127.0.0.1:{free_port('127.0.0.1')}"
+    assert dscli("start", "-w", "--worker_address", alone, *SMALL).returncode == 0
+    for local, peer in ((pair[0].address, alone), (alone, pair[0].address)):
+        found = dscli("doctor", "--worker_address", local, "--peer", peer)
+        assert found.returncode == 1
+        assert f"{peer} is no member of the cluster of {local}" in " ".join(found.stdout.split())
+
+
+def test_a_peer_that_is_not_there_or_is_the_worker_itself_is_told(dscli, pair, address):
+    mine = pair[0].address
+    assert (
+        f"cannot connect to worker {address}"
+        in dscli("doctor", "--json", "--worker_address", mine, "--peer", address).stdout
+    )
+    assert (
+        "is the worker of this machine itself"
+        in dscli("doctor", "--json", "--worker_address", mine, "--peer", mine).stdout
+    )
+    assert "is not an address" in dscli("doctor", "--worker_address", mine, "--peer", "x").stderr

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from yr.datasystem.cli.doctor import asking, limits, rdma, ucx
+from yr.datasystem.cli.doctor import asking, limits, peer, raw, rdma, ucx
 
 from machine import MLX, MLX_FILES, RXE, RXE_FILES, answer_of, levels, plan_of, system_of
 
@@ -168,3 +168,33 @@ def test_the_workers_refusals_keep_their_words_and_get_a_command(words, check, r
     found = [f for f in asking.check(plan_of({"UCX_TLS": "ud_x"}), answer) if f.level == "failure"]
     assert [(f.check, f.reason) for f in found] == [(check, words)]
     assert found[0].remedy.startswith(remedy)
+
+
+def test_a_lane_is_compared_with_its_link_and_with_tcp_beside_it(tmp_path):
+    rate = {f"{MLX}/ports/1/rate": "100 Gb/sec (4X EDR)", "/sys/class/net/ens1/speed": "25000"}
+    system = system_of(tmp_path, {**MLX_FILES, **rate})
+    assert raw.transports("rc_mlx5/mlx5_0:1", system) == [("rc_mlx5", "mlx5_0:1"), ("tcp", "ens1")]
+    assert raw.transports("tcp/ens1", system) == [("tcp", "ens1")]
+    assert raw.link_rate("mlx5_0:1", system) == "a link of 100 Gb/sec"
+    assert raw.link_rate("ens1", system) == "a link of 25 Gb/sec"
+    assert "without" in raw.link_rate("lo", system)
+
+
+@pytest.mark.parametrize(
+    "lane, received, level",
+    [
+        ("rc_mlx5/mlx5_0:1", 1000, "ok"),
+        ("rc_mlx5/mlx5_0:1", 999, "failure"),
+        ("tcp/eth0", 1000, "warning"),
+    ],
+)
+def test_the_lane_must_have_carried_what_was_read_and_be_rdmas_if_that_was_asked_for(
+    lane, received, level
+):
+    now = {"lane": lane, "payload_bytes_received": 500 + received}
+    before = {"lane": lane, "payload_bytes_received": 500}
+    assert peer.judge_lane({"enable_rdma": True}, now, before, 1000).level == level
+
+
+def test_a_tool_that_gives_no_figures_is_waited_for_no_longer_than_it_runs():
+    assert raw.measure("/bin/false", "tcp", "lo") is None

@@ -8,9 +8,10 @@ import sys
 import textwrap
 from typing import Iterator, List
 
-from .. import console, numa, package, worker_flags
+from .. import console, numa, package, status, worker_flags
 from ..console import CommandError
-from . import asking, etcd, limits, memory, placement, rdma, ucx
+from ..validation import check_address
+from . import asking, etcd, limits, memory, peer, placement, rdma, ucx
 from .finding import FAILURE, OK, WARNING, Finding
 from .plan import Plan
 from .system import System
@@ -25,6 +26,8 @@ examples:
         --shared_memory_size_mb 65536 --enable_huge_tlb true
   the line of a start, with doctor in place of start (NUMA options before -w):
     dscli doctor --cpunodebind 0 --localalloc -w --worker_address 10.0.0.7:31501 --enable_rdma true
+  two workers run: do values move between them, by which lane, how fast?
+    dscli doctor --peer 10.0.0.8:31501
   for scripts:
     dscli doctor -f worker_config.json --json | jq '.checks[] | select(.level == "failure")'
 
@@ -51,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-f", "--worker_config_path", metavar="FILE", help="worker flags from a worker_config.json"
     )
+    parser.add_argument(
+        "--peer",
+        metavar="ADDRESS",
+        help="instead: move values between a running worker of this machine and this one",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document instead of lines")
     parser.add_argument(
         "-w",
@@ -63,35 +71,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.peer:
+        return _print(_to_peer(args), args.json, "Values move", "values do not move as they should")
     prefix: List[str] = []
     if shutil.which("numactl"):  # else that is what is wrong
         prefix = numa.numactl_prefix(args)
     plan = Plan.of(_flags(args), numa.chosen(args))
-    findings = []
-    for finding in check(plan, System(), prefix):
-        findings.append(finding)
-        if not args.json:
+    findings = check(plan, System(), prefix)
+    return _print(findings, args.json, "A start can work", "a start will not work as it is")
+
+
+def _print(findings: Iterator[Finding], as_json: bool, good: str, bad: str) -> int:
+    """Each as soon as it is found: some take seconds."""
+    found: List[Finding] = []
+    for finding in findings:
+        found.append(finding)
+        if not as_json:
             print(_line(finding), flush=True)
-    count = {
-        level: len([f for f in findings if f.level == level]) for level in (OK, WARNING, FAILURE)
-    }
-    if args.json:
-        print(
-            json.dumps(
-                {
-                    "passed": count[FAILURE] == 0,
-                    "warnings": count[WARNING],
-                    "failures": count[FAILURE],
-                    "checks": [finding.as_dict() for finding in findings],
-                },
-                indent=2,
-                ensure_ascii=False,
-            )
-        )
+    count = {level: len([f for f in found if f.level == level]) for level in (OK, WARNING, FAILURE)}
+    if as_json:
+        document = {
+            "passed": count[FAILURE] == 0,
+            "warnings": count[WARNING],
+            "failures": count[FAILURE],
+            "checks": [finding.as_dict() for finding in found],
+        }
+        print(json.dumps(document, indent=2, ensure_ascii=False))
     if count[FAILURE]:
-        raise CommandError(f"a start will not work as it is: {_counted(count)}")
-    if not args.json:
-        console.info(f"{console.OK} A start can work: {_counted(count)}")
+        raise CommandError(f"{bad}: {_counted(count)}")
+    if not as_json:
+        console.info(f"{console.OK} {good}: {_counted(count)}")
     return 0
 
 
@@ -104,6 +113,15 @@ def check(plan: Plan, system: System, prefix: List[str]) -> Iterator[Finding]:
     yield from memory.check(plan, system, answer)
     yield from placement.check(plan, system, answer)
     yield from etcd.check(plan, answer)
+
+
+def _to_peer(args: argparse.Namespace) -> Iterator[Finding]:
+    if args.worker_args is not None:
+        raise CommandError("--peer asks workers that run: name ours by --worker_address or -f")
+    local = status.address_of(args)
+    check_address("worker_address", local)
+    check_address("peer", args.peer)
+    return peer.check(local, args.peer, System())
 
 
 def _flags(args: argparse.Namespace) -> worker_flags.Flags:

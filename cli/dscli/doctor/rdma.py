@@ -46,6 +46,11 @@ class Port:
     def name(self) -> str:
         return f"{self.device}:{self.number}"
 
+    @property
+    def interface(self) -> str:
+        """The network interface that it is bound to; "" on InfiniBand."""
+        return next((each.interface for each in self.gids if each.interface), "")
+
 
 def check(plan: Plan, system: System, answer: Answer) -> Iterator[Finding]:
     found = ports(system)
@@ -68,7 +73,7 @@ def check(plan: Plan, system: System, answer: Answer) -> Iterator[Finding]:
         return
     if not [port for port in found if port.state == "ACTIVE"]:
         yield failure(
-            "rdma devices", "no port is active", f"ip link set dev {_interface_of(found[0])} up"
+            "rdma devices", "no port is active", f"ip link set dev {found[0].interface} up"
         )
     for port in _used(plan, found, answer):
         yield from gid(plan, system, port)
@@ -86,11 +91,11 @@ def ports(system: System) -> List[Port]:
 
 def port_state(plan: Plan, port: Port) -> Finding:
     link = "Ethernet" if port.ethernet else "InfiniBand"
-    where = f" on {_interface_of(port)}" if port.ethernet and _interface_of(port) else ""
+    where = f" on {port.interface}" if port.ethernet and port.interface else ""
     if port.state == "ACTIVE":
         return ok("rdma devices", f"{port.name} is active, {link}{where}")
     remedy = (
-        f"ip link set dev {_interface_of(port)} up"
+        f"ip link set dev {port.interface} up"
         if port.ethernet
         else "ibstat; is a subnet manager running?"
     )
@@ -160,7 +165,7 @@ def gid(plan: Plan, system: System, port: Port) -> Iterator[Finding]:
 def packets(system: System, port: Port, facts: "verbs.CardFacts | None") -> Finding:
     active = facts.active_mtu if facts else 0
     shown = f", which gives packets of {active} bytes" if active else ""
-    interface = _interface_of(port)
+    interface = port.interface
     frame = system.number(f"/sys/class/net/{interface}/mtu") if interface else None
     if not port.ethernet or frame is None:
         return ok(
@@ -210,10 +215,6 @@ def _port(system: System, device: str, number: int) -> Port:
             )
         )
     return Port(device, number, state, system.text(f"{folder}/link_layer") == "Ethernet", gids)
-
-
-def _interface_of(port: Port) -> str:
-    return next((each.interface for each in port.gids if each.interface), "")
 
 
 def _holds(port: Port, host: str) -> bool:
