@@ -2,12 +2,16 @@
 
 import json
 import os
+import pty
+import re
+import shutil
 import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from cluster import free_port
+from cluster import DSCLI, free_port
 
 SMALL = ("--shared_memory_size_mb", "64")
 has_rdma = os.path.isdir("/sys/class/infiniband") and bool(os.listdir("/sys/class/infiniband"))
@@ -81,6 +85,44 @@ def test_an_etcd_that_nobody_serves_is_foretold(dscli, address):
     found = dscli("doctor", "--json", "--worker_address", address, "--etcd_address", gone)
     check = checks_of(found)["etcd"]
     assert check["level"] == "failure" and f"cannot reach etcd at {gone}" in check["reason"]
+
+
+def test_levels_are_coloured_on_a_terminal_only(dscli, address):
+    master, terminal = pty.openpty()
+    command = [*DSCLI, "doctor", "--worker_address", address, *SMALL]
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    with subprocess.Popen(command, stdout=terminal, cwd=dscli.folder, env=environment) as process:
+        os.close(terminal)
+        said = b""
+        try:
+            while part := os.read(master, 65536):
+                said += part
+        except OSError:  # how a terminal says that nobody writes to it any more
+            pass
+        os.close(master)
+    assert process.returncode == 0
+    assert said.startswith(b"\033[32mok     \033[0m  address")
+
+
+def test_another_ucx_in_the_path_of_the_loader_is_named(dscli, address):
+    flags = ("doctor", "--json", "--worker_address", address, *SMALL)
+    used = re.search(r"there is one UCX, in (\S+)", checks_of(dscli(*flags))["second ucx"]["reason"])
+    if not used:
+        pytest.skip("this machine has several already")
+    other = Path(dscli.folder) / "other"
+    other.mkdir()
+    shutil.copy(Path(used[1]) / "libucp.so.0", other)
+    found = checks_of(dscli(*flags, LD_LIBRARY_PATH=str(other)))["second ucx"]
+    # An installed worker finds its own first, one of a build folder takes the other.
+    assert str(other) in found["reason"]
+    mixed = "parts of UCX come from different folders" in found["reason"]
+    assert found["level"] == ("warning" if mixed else "ok")
+    assert mixed or "stays unused" in found["reason"]
+
+
+def test_what_ucx_writes_to_the_output_is_not_taken_for_the_answer(dscli, address):
+    found = dscli("doctor", "--worker_address", address, *SMALL, UCX_LOG_LEVEL="debug")
+    assert found.returncode == 0 and "tcp over lo" in found.stdout
 
 
 def test_flags_that_the_worker_refuses_are_a_failure_with_its_words(dscli, address):

@@ -77,6 +77,8 @@ def test_huge_pages_are_used_and_told_by_doctor_and_status(dscli, address, huge_
     assert told["level"] == "ok"
     pid = start(dscli, address, *flags)
     assert memory_of(dscli, address)["page_bytes"] == huge_pages
+    log = (Path(dscli.folder) / "datasystem/logs/datasystem_worker.INFO.log").read_text()
+    assert f"cache memory page_bytes={huge_pages} network_device=lo" in log
     assert mappings(pid, "KernelPageSize") == [str(huge_pages >> 10)]
 
 

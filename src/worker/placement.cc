@@ -62,7 +62,10 @@ Placement::Placement(const shm::CacheMemory& memory, const Clock& clock, std::st
       page_bytes_(shm::PageBytesOf(Bytes(memory)).value_or(0)),
       device_(transport::CarryingDevice(local_ip, rdma)),
       device_node_(transport::NumaNodeOf(device_)),
-      next_look_(clock.Now()) {}
+      next_look_(clock.Now()) {
+  LOG_INFO("cache memory page_bytes={} network_device={} network_device_node={}", page_bytes_,
+           device_, device_node_);
+}
 
 shm::NodeShares Placement::nodes() const { return shm::NodesOf(Bytes(memory_)); }
 

@@ -1,6 +1,7 @@
 """The worker's own word: it runs the steps of a start that can fail, without starting."""
 
 import json
+import re
 import subprocess
 from dataclasses import dataclass, field
 from typing import Any, Dict, Iterator, List, Tuple
@@ -58,7 +59,7 @@ def ask(flags: Flags, prefix: List[str]) -> Answer:
     except subprocess.TimeoutExpired:
         return Answer(problem=f"the worker has not answered within {_ANSWER_MAX_S} s")
     try:
-        document = json.loads(done.stdout)
+        document = _document(done.stdout)
         errors = {step["name"]: step["error"] for step in document["checks"]}
         return Answer(
             errors, document["transport"], tuple(document.get("members", ())), _remarks(done.stderr)
@@ -66,6 +67,14 @@ def ask(flags: Flags, prefix: List[str]) -> Answer:
     except (ValueError, KeyError, TypeError):
         said = done.stderr.strip() or done.stdout.strip() or f"it ended with code {done.returncode}"
         return Answer(problem=said)
+
+
+def _document(said: str) -> Dict[str, Any]:
+    """With UCX_LOG_LEVEL set, UCX writes to the same output, before and after."""
+    begin = re.search(r"^\{$", said, re.MULTILINE)
+    if not begin:
+        raise ValueError("no document")
+    return json.JSONDecoder().raw_decode(said, begin.start())[0]
 
 
 def _remarks(said: str) -> Tuple[str, ...]:
