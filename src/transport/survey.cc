@@ -14,11 +14,6 @@
 namespace datasystem::transport {
 namespace {
 
-std::string Environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 int NoteUcxLibrary(dl_phdr_info* info, size_t, void* paths) {
   namespace fs = std::filesystem;
   const std::string name = fs::path(info->dlpi_name).filename();
@@ -41,13 +36,12 @@ Survey SurveyUcx() {
   survey.devices = ListUcxDevices();  // loads the modules, which are libraries too
   ::dl_iterate_phdr(NoteUcxLibrary, &survey.ucx_libraries);
   std::ranges::sort(survey.ucx_libraries);
-  survey.ucx_tls = Environment("UCX_TLS");
-  survey.net_devices = Environment("UCX_NET_DEVICES");
   return survey;
 }
 
 std::string CarryingDevice(std::string_view local_ip, bool rdma) {
-  const std::string asked = Environment("UCX_NET_DEVICES");
+  const char* value = std::getenv("UCX_NET_DEVICES");
+  const std::string asked = value == nullptr ? "" : value;
   if (!asked.empty() && asked != "all" && !asked.starts_with('^'))
     return asked.substr(0, asked.find(','));
   const std::string interface = InterfaceOf(local_ip);

@@ -14,8 +14,6 @@ struct Survey {
   std::string ucx_version;                 // of the library that is loaded, not of its headers
   std::vector<std::string> ucx_libraries;  // its files in this process, modules included
   std::vector<UcxDevice> devices;
-  std::string ucx_tls;      // of the environment
-  std::string net_devices;  // of the environment
 };
 
 Survey SurveyUcx();

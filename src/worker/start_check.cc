@@ -7,7 +7,6 @@
 #include "cluster/membership.h"
 #include "cluster/registration.h"
 #include "shm/segment.h"
-#include "transport/network_device.h"
 #include "transport/survey.h"
 #include "transport/ucx_context.h"
 #include "worker/listener.h"
@@ -29,17 +28,10 @@ transport::UcxOptions UcxOptionsOf(const WorkerOptions& options) {
 
 json TransportFacts(const WorkerOptions& options, bool rdma) {
   const transport::Survey survey = transport::SurveyUcx();
-  const std::string device = transport::CarryingDevice(options.worker_address.host, rdma);
   json facts = {{"ucx_version", survey.ucx_version},
                 {"ucx_libraries", survey.ucx_libraries},
-                {"UCX_TLS", survey.ucx_tls},
-                {"UCX_NET_DEVICES", survey.net_devices},
-                {"interface", transport::InterfaceOf(options.worker_address.host)},
-                {"device", device},
-                {"device_node", transport::NumaNodeOf(device)},
-                {"memlock_limit_bytes", nullptr}};
-  if (const uint64_t limit = transport::MemlockLimit(); limit != UINT64_MAX)
-    facts["memlock_limit_bytes"] = limit;
+                {"device", transport::CarryingDevice(options.worker_address.host, rdma)},
+                {"rdma", rdma}};
   facts["devices"] = json::array();
   for (const transport::UcxDevice& each : survey.devices) {
     facts["devices"].push_back({{"transport", each.transport},
@@ -91,7 +83,6 @@ StartCheck CheckStart(const WorkerOptions& options) {
     rdma = ucx.ok() ? (*ucx)->rdma() : options.enable_rdma;
   }
   document["transport"] = TransportFacts(options, rdma);
-  document["transport"]["rdma"] = rdma;
   return {.passed = passed, .json = document.dump(1, ' ', false, json::error_handler_t::replace)};
 }
 

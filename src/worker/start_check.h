@@ -14,7 +14,16 @@ namespace datasystem::worker {
 
 struct StartCheck {
   bool passed = false;
-  std::string json;  // one document; fields: docs/doctor.md
+  // One document:
+  //   version    of the worker
+  //   checks     the steps in order, each with its name ("address", "memory", "etcd", "transport")
+  //   and
+  //              its error, which is empty if it worked
+  //   members    addresses of the workers registered in etcd; missing if that cannot be read
+  //   transport  ucx_version, ucx_libraries (files), devices (transport, device, rdma), device
+  //   (that
+  //              would carry the traffic), rdma (whether by RDMA)
+  std::string json;
 };
 
 // Up to 20 s, when the network of an RDMA device loses the packets.

@@ -28,7 +28,7 @@ rdma-lab barrier set 300
 [[ $NODE == 1 ]] || "$python" "$here/exchange.py" get "$MY_IP" "$PEER_IP:31501"
 rdma-lab barrier got 600
 [[ $NODE == 2 ]] || "$python" "$here/exchange.py" lanes "$MY_IP" "$PEER_IP:31501"
-[[ $NODE == 2 ]] || dscli doctor --worker_address "$MY_IP:31501" --peer "$PEER_IP:31501"
+[[ $NODE == 2 || $# -gt 1 ]] || dscli doctor --worker_address "$MY_IP:31501" --peer "$PEER_IP:31501"
 rdma-lab barrier checked 300
 
 dscli stop --worker_address "$MY_IP:31501"

@@ -29,7 +29,7 @@ class Answer:
     problem: str = ""  # why there is no answer
 
     def rdma_devices(self) -> List[str]:
-        """ "mlx5_0:1", each once."""
+        """As mlx5_0:1, each once."""
         devices = (each["device"] for each in self.transport.get("devices", ()) if each["rdma"])
         return list(dict.fromkeys(devices))
 

@@ -45,3 +45,8 @@ def size(size_bytes: int) -> str:
     if size_bytes < 10 << 30:
         return f"{size_bytes >> 20} MiB"
     return f"{size_bytes >> 30} GiB"
+
+
+def duration(seconds: float) -> str:
+    """Of three digits: "0.0907 ms", "3.31 s"."""
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"

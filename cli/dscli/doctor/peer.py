@@ -20,7 +20,7 @@ from ...lib.libds_client_py import worker_report
 from ..console import CommandError
 from ..validation import split_address
 from . import raw
-from .finding import Finding, failure, ok, size, warning
+from .finding import Finding, duration, failure, ok, size, warning
 from .system import System
 
 _TIMEOUT_MS = 20_000
@@ -41,10 +41,8 @@ class Measurement:
 
     def words(self) -> str:
         median = statistics.median(self.seconds)
-        told = (
-            f"a get of {_amount(self.value_bytes)} takes {median * 1000:.3g} ms,"
-            f" {max(self.seconds) * 1000:.3g} at worst"
-        )
+        told = f"a get of {_amount(self.value_bytes)} takes {duration(median)}"
+        told += f", {duration(max(self.seconds))} at worst"
         if self.value_bytes >= 1 << 20:
             told += f": {self.value_bytes / median / 1e9:.3g} GB/s"
         return f"{told} (median of {len(self.seconds)})"
@@ -52,18 +50,25 @@ class Measurement:
 
 def check(local: str, peer: str, system: System) -> Iterator[Finding]:
     """`local` and `peer` are addresses of running workers."""
+    try:
+        yield from _check(local, peer, system)
+    except (KeyError, TypeError, AttributeError) as reason:
+        yield failure(
+            "peer",
+            f"the status of {local} or {peer} lacks {reason}: are they of another version?",
+            f"dscli status --json -w {peer}",
+        )
+    except (CommandError, RuntimeError, OSError) as reason:
+        yield failure("peer", str(reason), f"dscli status -w {peer}")
+
+
+def _check(local: str, peer: str, system: System) -> Iterator[Finding]:
     if local == peer:
         yield failure(
             "peer", f"{peer} is the worker of this machine itself", "dscli status -w " + local
         )
         return
-    reports: Dict[str, Dict[str, Any]] = {}
-    for address in (local, peer):
-        try:
-            reports[address] = _report(address)
-        except CommandError as reason:
-            yield failure("peer", str(reason), f"dscli status -w {address}")
-            return
+    reports = {address: _report(address) for address in (local, peer)}
     refused = not_together(local, peer, reports)
     if refused:
         yield refused
@@ -71,7 +76,7 @@ def check(local: str, peer: str, system: System) -> Iterator[Finding]:
     yield ok(
         "peer", f"{peer}: version {reports[peer]['version']}, ready, in the cluster of {local}"
     )
-    yield ok("round trip", f"a TCP handshake with {peer} takes {_handshake_s(peer) * 1000:.3g} ms")
+    yield ok("round trip", f"a TCP handshake with {peer} takes {duration(_handshake_s(peer))}")
     yield from _transfer(local, peer, reports, system)
 
 
@@ -106,16 +111,12 @@ def _transfer(
             "transfer", f"one of the workers has only {_amount(free)} to spare", "dscli status"
         )
         return
-    try:
-        with ExitStack() as stack:
-            here = stack.enter_context(KVClient(*split_address(local), timeout_ms=_TIMEOUT_MS))
-            there = stack.enter_context(KVClient(*split_address(peer), timeout_ms=_TIMEOUT_MS))
-            measured = [_measure(here, there, value_bytes, rounds) for value_bytes, rounds in sizes]
-            _measure(there, here, sizes[-1][0], 1)
-        after = _report(local)
-    except (RuntimeError, CommandError) as reason:
-        yield failure("transfer", str(reason), f"dscli status -w {local}")
-        return
+    with ExitStack() as stack:
+        here = stack.enter_context(KVClient(*split_address(local), timeout_ms=_TIMEOUT_MS))
+        there = stack.enter_context(KVClient(*split_address(peer), timeout_ms=_TIMEOUT_MS))
+        measured = [_measure(here, there, value_bytes, rounds) for value_bytes, rounds in sizes]
+        _measure(there, here, sizes[-1][0], 1)
+    after = _report(local)
     of_peer = _peer_of(after, peer)
     yield judge_lane(
         after,
@@ -154,7 +155,7 @@ def judge_lane(
     report: Dict[str, Any], now: Dict[str, Any], before: Dict[str, Any], moved_bytes: int
 ) -> Finding:
     lane = now["lane"] or "no lane"
-    arrived = now["payload_bytes_received"] - before.get("payload_bytes_received", 0)
+    arrived = now["payload_bytes_received"] - before["payload_bytes_received"]
     told = f"{lane} carried {_amount(arrived)}"
     if arrived < moved_bytes:
         return failure(
@@ -177,7 +178,8 @@ def _report(address: str) -> Dict[str, Any]:
 
 
 def _peer_of(report: Dict[str, Any], address: str) -> Dict[str, Any]:
-    return next((peer for peer in report["peers"] if peer["address"] == address), {"lane": ""})
+    nothing = {"lane": "", "payload_bytes_received": 0}
+    return next((peer for peer in report["peers"] if peer["address"] == address), nothing)
 
 
 def _handshake_s(address: str) -> float:

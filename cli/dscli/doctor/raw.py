@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from . import rdma
-from .finding import Finding, ok
+from .finding import Finding, duration, ok
 from .system import System
 
 _LATENCY_BYTES = 64
@@ -56,7 +56,7 @@ def check(lane: str, system: System) -> Iterator[Finding]:
             "raw figure",
             (
                 f"{told}; UCX between two processes here: {_LATENCY_BYTES} B there and back in"
-                f" {figures.round_trip_s * 1000:.3g} ms, {figures.bytes_per_s / 1e9:.3g} GB/s"
+                f" {duration(figures.round_trip_s)}, {figures.bytes_per_s / 1e9:.3g} GB/s"
             ),
         )
 
@@ -100,7 +100,8 @@ def measure(tool: str, transport: str, device: str) -> Optional[Figures]:
     try:
         # One way, in microseconds; and MiB a second.
         return Figures(
-            2 * float(latency["50.0_percentile_lat"]) / 1e6, float(bandwidth["overall_bw"]) * (1 << 20)
+            2 * float(latency["50.0_percentile_lat"]) / 1e6,
+            float(bandwidth["overall_bw"]) * (1 << 20),
         )
     except (KeyError, ValueError):
         return None
