@@ -55,9 +55,28 @@ def test_the_guide_works_over_real_verbs(lab, tmp_path, flags, options):
     assert re.search(rf"node1\|   page +{page}", said) and re.search(r"node1\|   network device +rxe0:1", said)
 
 
-def test_a_gid_by_which_nothing_arrives_is_named_at_the_start(lab, tmp_path):
-    said = lab(tmp_path, "wrong_gid.sh", nodes="--node1")
-    assert said.count("packets get lost") >= 2 and "doctor sees nothing" not in said
-    assert re.search(r"node1\| warning +rdma gids +rxe0:1 takes GID 1", said)
-    assert "export UCX_IB_GID_INDEX=0" in said and "UCX_IB_GID_INDEX chooses" in said and "node1| refused" in said
-    assert "backtrace" not in said
+@pytest.fixture(scope="module")
+def one_node(lab, tmp_path_factory):
+    """What one guest says, with two NUMA nodes: its CPU on the first, its card on the second."""
+    return lab(tmp_path_factory.mktemp("one_node"), "one_node.sh", options=("--numa", "2"), nodes="--node1")
+
+
+def test_a_gid_by_which_nothing_arrives_is_named_by_doctor_and_at_the_start(one_node):
+    assert one_node.count("packets get lost") >= 2 and "doctor sees nothing" not in one_node
+    assert re.search(r"node1\| warning +rdma gids +rxe0:1 takes GID 1", one_node)
+    assert "export UCX_IB_GID_INDEX=0" in one_node and "UCX_IB_GID_INDEX chooses" in one_node
+    assert "node1| refused" in one_node and "backtrace" not in one_node
+
+
+def test_memory_far_from_the_card_is_told_by_doctor_status_and_log(one_node):
+    lines = re.sub(r"\nnode1\| {10,}", " ", one_node)  # long ones are wrapped
+    assert re.search(r"warning +numa +eth0 is on node 1, CPUs on node 0, memory on node 1; .* 0 at 20", lines)
+    assert re.search(r"node1\| ok +numa memory +256 MiB needed on node 1 \(membind\)", one_node)
+    far = "{'distance_to_device': 20, 'node': 0, 'share_percent': %d}"
+    near = "{'distance_to_device': 10, 'node': 1, 'share_percent': %d}"
+    assert f"--membind=0 eth0 1 [{far % 100}]" in one_node
+    assert f"--membind=1 eth0 1 [{near % 100}]" in one_node
+    assert f"--interleave=0,1 eth0 1 [{far % 50}, {near % 50}]" in one_node
+    assert "--membind=0 warnings: 100 % of the cache memory is on another NUMA node than the network device eth0" in one_node
+    assert re.search(r"--membind=1 warnings: *$", one_node, re.MULTILINE)
+    assert "--interleave=0,1 warnings: 50 % of" in one_node and "memory_nodes=0 (distance 20)" in one_node

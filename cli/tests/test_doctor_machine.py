@@ -242,3 +242,22 @@ def test_what_is_not_etcd_is_told_apart_and_one_of_two_servers_is_enough():
 def test_a_slow_etcd_is_warned_of():
     found = next(etcd.judge(etcd.Server("e:1", "", "3.5.0", True, 0.5, 0.0), others=0))
     assert found.level == "warning" and "500.0 ms" in found.reason
+
+
+def test_the_node_of_virtual_cards_and_of_software_roce_is_found(tmp_path):
+    pci = "/sys/devices/pci0000:20/0000:20:00.0"
+    files = {
+        f"{pci}/numa_node": "1",
+        f"{pci}/virtio5/status": "0x7",
+        "/sys/class/infiniband/rxe0/parent": "eth0",
+    }
+    system = system_of(tmp_path, files)
+    (tmp_path / "sys/class/net/eth0").mkdir(parents=True)
+    (tmp_path / "sys/class/net/eth0/device").symlink_to(tmp_path / f"{pci}/virtio5".lstrip("/"))
+    assert [placement.node_of(system, name) for name in ("eth0", "rxe0:1", "eth1", "", "..")] == [
+        1,
+        1,
+        None,
+        None,
+        None,
+    ]

@@ -52,8 +52,15 @@ std::string CarryingDevice(std::string_view local_ip, bool rdma) {
 int NumaNodeOf(std::string_view device, const std::string& sysfs_root) {
   const std::string name(device.substr(0, device.find(':')));
   if (name.empty() || name.find('/') != std::string::npos) return -1;
-  for (const char* kind : {"/class/infiniband/", "/class/net/"}) {
-    std::ifstream file(sysfs_root + kind + name + "/device/numa_node");
+  const std::string cards = sysfs_root + "/class/infiniband/";
+  const std::string interfaces = sysfs_root + "/class/net/";
+  std::string parent = "none";  // of software RoCE: the interface
+  std::ifstream(cards + name + "/parent") >> parent;
+  // A virtual card hangs below its PCI device, which knows the node.
+  for (const std::string& folder :
+       {cards + name + "/device", interfaces + name + "/device", interfaces + name + "/device/..",
+        interfaces + parent + "/device", interfaces + parent + "/device/.."}) {
+    std::ifstream file(folder + "/numa_node");
     if (int node = -1; file >> node) return node;
   }
   return -1;

@@ -22,6 +22,7 @@ class TwoNodes : public ::testing::Test {
     Write("devices/system/node/node1/distance", "21 10");
     Write("class/infiniband/mlx5_0/device/numa_node", "1");
     Write("class/net/eth0/device/numa_node", "0");
+    Write("class/infiniband/rxe0/parent", "eth0");
     Write("class/net/virt0/device/numa_node", "-1");
   }
   ~TwoNodes() override { fs::remove_all(root_); }
@@ -38,6 +39,7 @@ TEST_F(TwoNodes, TheNodeOfADeviceIsFoundWithItsPortOrWithout) {
   EXPECT_EQ(transport::NumaNodeOf("mlx5_0:1", root_), 1);
   EXPECT_EQ(transport::NumaNodeOf("eth0", root_), 0);
   EXPECT_EQ(transport::NumaNodeOf("virt0", root_), -1);
+  EXPECT_EQ(transport::NumaNodeOf("rxe0:1", root_), 0) << "software RoCE, on eth0";
   EXPECT_EQ(transport::NumaNodeOf("nothing", root_), -1);
   EXPECT_EQ(transport::NumaNodeOf("../../eth0", root_), -1);
   EXPECT_EQ(transport::NumaNodeOf("", root_), -1);

@@ -87,10 +87,20 @@ def room(plan: Plan, system: System) -> Finding:
 
 def node_of(system: System, device: str) -> "int | None":
     name = device.partition(":")[0]
-    for kind in ("infiniband", "net"):
-        node = system.number(f"/sys/class/{kind}/{name}/device/numa_node") if name else None
-        if node is not None and node >= 0:
-            return node
+    if not name or "/" in name:
+        return None
+    # A virtual card hangs below its PCI device, and software RoCE on an interface.
+    parent = system.text(f"/sys/class/infiniband/{name}/parent")
+    for folder in (
+        f"infiniband/{name}/device",
+        f"net/{name}/device",
+        f"net/{name}/device/..",
+        f"net/{parent}/device",
+        f"net/{parent}/device/..",
+    ):
+        node = system.number(f"/sys/class/{folder}/numa_node")
+        if node is not None:
+            return node if node >= 0 else None
     return None
 
 
