@@ -106,7 +106,8 @@ def test_levels_are_coloured_on_a_terminal_only(dscli, address):
 
 def test_another_ucx_in_the_path_of_the_loader_is_named(dscli, address):
     flags = ("doctor", "--json", "--worker_address", address, *SMALL)
-    used = re.search(r"there is one UCX, in (\S+)", checks_of(dscli(*flags))["second ucx"]["reason"])
+    reason = checks_of(dscli(*flags))["second ucx"]["reason"]
+    used = re.search(r"there is one UCX, in (\S+)", reason)
     if not used:
         pytest.skip("this machine has several already")
     other = Path(dscli.folder) / "other"

@@ -34,7 +34,7 @@ def lab():
     return run
 
 
-@pytest.mark.parametrize("flags,options", [((), ()), (("--enable_huge_tlb", "true"), ("--hugepages", "300"))],
+@pytest.mark.parametrize("flags,options", [((), ()), (("--enable_huge_tlb", "true"), ("--hugepages", "150"))],
                          ids=["small pages", "huge pages"])
 def test_the_guide_works_over_real_verbs(lab, tmp_path, flags, options):
     said = lab(tmp_path, "guide.sh", "rc", *flags, options=options)
@@ -71,12 +71,13 @@ def test_a_gid_by_which_nothing_arrives_is_named_by_doctor_and_at_the_start(one_
 def test_memory_far_from_the_card_is_told_by_doctor_status_and_log(one_node):
     lines = re.sub(r"\nnode1\| {10,}", " ", one_node)  # long ones are wrapped
     assert re.search(r"warning +numa +eth0 is on node 1, CPUs on node 0, memory on node 1; .* 0 at 20", lines)
-    assert re.search(r"node1\| ok +numa memory +256 MiB needed on node 1 \(membind\)", one_node)
+    assert re.search(r"node1\| ok +numa memory +64 MiB needed on node 1 \(membind\)", one_node)
     far = "{'distance_to_device': 20, 'node': 0, 'share_percent': %d}"
     near = "{'distance_to_device': 10, 'node': 1, 'share_percent': %d}"
     assert f"--membind=0 eth0 1 [{far % 100}]" in one_node
     assert f"--membind=1 eth0 1 [{near % 100}]" in one_node
-    assert f"--interleave=0,1 eth0 1 [{far % 50}, {near % 50}]" in one_node
+    share, = re.findall(r"--interleave=0,1 eth0 1 .*'node': 1, 'share_percent': (\d+)}\]", one_node)
+    assert 40 <= int(share) <= 60, "a sample of the pages, which take turns"
     assert "--membind=0 warnings: 100 % of the cache memory is on another NUMA node than the network device eth0" in one_node
     assert re.search(r"--membind=1 warnings: *$", one_node, re.MULTILINE)
-    assert "--interleave=0,1 warnings: 50 % of" in one_node and "memory_nodes=0 (distance 20)" in one_node
+    assert re.search(r"--interleave=0,1 warnings: [456]\d % of", one_node) and "memory_nodes=0 (distance 20)" in one_node

@@ -19,7 +19,7 @@ std::optional<uint64_t> PageBytesOf(std::span<const std::byte> memory);
 using NodeShares = std::map<int, uint32_t>;
 
 // Looks at a few hundred places that are spread evenly: a fraction of a millisecond, whatever the
-// size.
+// size. Empty where the system forbids the question (move_pages, in some containers).
 NodeShares NodesOf(std::span<const std::byte> memory);
 
 }  // namespace datasystem::shm

@@ -17,7 +17,7 @@ fi
 rdma-lab barrier etcd 180
 
 flags=(--worker_address "$MY_IP:31501" --etcd_address "$NODE1_IP:2379" --enable_rdma true --arena_per_tenant 1
-  --shared_memory_size_mb 512 --node_timeout_s 60 "${@:2}")
+  --shared_memory_size_mb 256 --node_timeout_s 60 "${@:2}")
 dscli doctor -w "${flags[@]}"
 dscli start -w "${flags[@]}"
 dscli status -w "$MY_IP:31501" | grep -E "^  (page|network device) "

@@ -6,7 +6,7 @@ python=${PYTHON:-/usr/bin/python3}
 dscli() { "$python" -m yr.datasystem.cli "$@"; }
 cd "$(mktemp -d)"
 
-flags=(--worker_address "$MY_IP:31501" --shared_memory_size_mb 256 --shared_memory_populate true --enable_fallocate false
+flags=(--worker_address "$MY_IP:31501" --shared_memory_size_mb 64 --shared_memory_populate true --enable_fallocate false
   --arena_per_tenant 1)
 dscli doctor --membind 1 -w "${flags[@]}" | grep -E "^(ok|warning|failure) +numa" -A 2
 for option in --membind=0 --membind=1 --interleave=0,1; do

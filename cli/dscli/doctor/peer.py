@@ -1,8 +1,8 @@
 """Values move between a worker of this machine and another one: whether, by which lane, how fast.
 
-Through the cache itself: a value is set on one worker and read on the other, whose first read fetches
-it. So what is measured is what users get, over the lane that both workers have chosen, and neither
-joins or leaves anything.
+Through the cache itself: a value is set on one worker and read on the other, whose first read
+fetches it. So what is measured is what users get, over the lane that both workers have chosen, and
+neither joins or leaves anything.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What a transport can do without us: the rate of its link, and UCX's own test between two processes.
+"""What a transport can do without us: the rate of its link, UCX's own test between two processes.
 
 ucx_perftest (package ucx-utils) needs one process on each side. Both run on this machine here: the
 figures are those of the transport and its card, without the network in between.
