@@ -34,7 +34,7 @@ def lab():
     return run
 
 
-@pytest.mark.parametrize("flags,options", [((), ()), (("--enable_huge_tlb", "true"), ("--hugepages", "150"))],
+@pytest.mark.parametrize("flags,options", [((), ()), (("--enable_huge_tlb", "true"), ("--hugepages", "170"))],
                          ids=["small pages", "huge pages"])
 def test_the_guide_works_over_real_verbs(lab, tmp_path, flags, options):
     said = lab(tmp_path, "guide.sh", "rc", *flags, options=options)

@@ -68,11 +68,6 @@ StartCheck CheckStart(const WorkerOptions& options) {
 
   asio::io_context context;
   note("address", Listener::OpenTcp(context, options.bind_address).status());
-  note("memory",
-       shm::Segment::Create({.size_bytes = options.memory.size_bytes,
-                             .huge_pages = options.memory.huge_pages,
-                             .transparent_huge_pages = options.memory.transparent_huge_pages})
-           .status());
   const Result<json> members = Members(options);
   note("etcd", members.status());
   if (members.ok()) document["members"] = *members;
@@ -81,6 +76,12 @@ StartCheck CheckStart(const WorkerOptions& options) {
     const auto ucx = transport::UcxContext::Create(UcxOptionsOf(options));
     note("transport", ucx.status());
     rdma = ucx.ok() ? (*ucx)->rdma() : options.enable_rdma;
+    // With UCX open, as in a start: it takes huge pages for buffers of its own.
+    note("memory",
+         shm::Segment::Create({.size_bytes = options.memory.size_bytes,
+                               .huge_pages = options.memory.huge_pages,
+                               .transparent_huge_pages = options.memory.transparent_huge_pages})
+             .status());
   }
   document["transport"] = TransportFacts(options, rdma);
   return {.passed = passed, .json = document.dump(1, ' ', false, json::error_handler_t::replace)};

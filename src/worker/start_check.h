@@ -16,7 +16,7 @@ struct StartCheck {
   bool passed = false;
   // One document:
   //   version    of the worker
-  //   checks     the steps in order, each with its name ("address", "memory", "etcd", "transport")
+  //   checks     the steps in order, each with its name ("address", "etcd", "transport", "memory")
   //   and
   //              its error, which is empty if it worked
   //   members    addresses of the workers registered in etcd; missing if that cannot be read

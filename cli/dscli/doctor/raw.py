@@ -90,10 +90,10 @@ def measure(tool: str, transport: str, device: str) -> Optional[Figures]:
         "UCX_WARN_UNUSED_ENV_VARS": "n",
     }
     latency = _run(
-        tool, environment, ["-t", "ucp_am_lat", "-s", str(_LATENCY_BYTES), "-n", "500", "-w", "50"]
+        tool, environment, ["-t", "ucp_am_lat", "-s", str(_LATENCY_BYTES), "-n", "200", "-w", "20"]
     )
     bandwidth = _run(
-        tool, environment, ["-t", "ucp_am_bw", "-s", str(_BANDWIDTH_BYTES), "-n", "100", "-w", "10"]
+        tool, environment, ["-t", "ucp_am_bw", "-s", str(_BANDWIDTH_BYTES), "-n", "60", "-w", "6"]
     )
     if not latency or not bandwidth:
         return None
