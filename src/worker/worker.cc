@@ -15,10 +15,12 @@
 #include "cluster/embedded_store.h"
 #include "cluster/etcd_store.h"
 #include "cluster/membership.h"
+#include "cluster/registration.h"
 #include "transport/ucx_transport.h"
 #include "worker/client_service.h"
 #include "worker/listener.h"
 #include "worker/peer_service.h"
+#include "worker/placement.h"
 #include "worker/probe_files.h"
 #include "worker/report.h"
 #include "worker/ring_follower.h"
@@ -37,10 +39,6 @@ constexpr auto kLeaseIdleMax = std::chrono::seconds(2);
 // Of the cache memory: what keys and records of many small objects may take beside it.
 constexpr uint64_t kIndexShare = 2;
 constexpr uint64_t kIndexBytesMin = 64 << 20;
-
-std::string RegistrationPrefix(const std::string& cluster_name) {
-  return "/datasystem/" + (cluster_name.empty() ? std::string("default") : cluster_name) + "/workers/";
-}
 
 std::string UnixSocketPath(const WorkerOptions& options) {
   std::string host = options.worker_address.host;
@@ -72,6 +70,7 @@ struct Worker::Parts {
   const Clock& clock = Clock::Steady();
   TimePoint started_at = clock.Now();
   std::unique_ptr<shm::CacheMemory> memory;
+  std::unique_ptr<Placement> placement;
   std::unique_ptr<shm::Index> index;
   EventLoop loop;
   std::unique_ptr<Listener> tcp_listener;
@@ -118,6 +117,7 @@ Status Worker::Parts::Open() {
     ASSIGN_OR_RETURN(const auto bytes, memory->Resolve({segment.id, 0, segment.size_bytes}));
     RETURN_IF_ERROR(transport->RegisterMemory(bytes));
   }
+  placement = std::make_unique<Placement>(*memory, clock, options.worker_address.host, options.enable_rdma);
 
   shm::IndexOptions index_options;
   index_options.bytes_max = std::max(options.memory.size_bytes / kIndexShare, kIndexBytesMin);
@@ -155,6 +155,7 @@ Status Worker::Parts::Open() {
                              .started_at = started_at,
                              .node = *node,
                              .memory = *memory,
+                             .placement = *placement,
                              .index = *index,
                              .sessions = clients->sessions(),
                              .refused_connections = clients->refused(),
@@ -202,7 +203,7 @@ cluster::Member Worker::Parts::Registration() const {
 // Blocks on the store, so it runs before the loop does.
 Status Worker::Parts::Join() {
   cluster::MembershipOptions membership_options;
-  membership_options.prefix = RegistrationPrefix(options.cluster_name);
+  membership_options.prefix = cluster::RegistrationPrefix(options.cluster_name);
   membership_options.lease_ttl = options.lease_ttl;
   membership_options.renew_interval = options.renew_interval;
   cluster::MembershipEvents events;
@@ -286,6 +287,7 @@ asio::awaitable<void> Worker::Parts::KeepHouse() {
       evicting = store->EvictSome(reserved - options.watermarks.low_bytes, kEvictBatch) == kEvictBatch;
     }
     store->Reclaim();
+    placement->Watch();
     clients->TakeBackLeases(clock.Now() - kLeaseIdleMax);
     if (evicting) {
       co_await Pause(loop.context(), std::chrono::milliseconds(1));
