@@ -1,0 +1,116 @@
+"""Processes in the image's root file system, as an engine would run them: own mounts and own process numbers, the
+image's user without a capability, the host's network (as the chart asks for)."""
+
+import os
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from cluster import wait_until
+
+# Mounts are the process's own, so that they end with it. Arguments: root, source and target of each volume, --, command.
+_MOUNTS = r"""
+set -e
+root=$1; shift
+mount --bind "$root" "$root"
+mount -t proc proc "$root/proc"
+mount -t sysfs -o ro sys "$root/sys"
+mount -t tmpfs -o mode=755 dev "$root/dev"
+for name in null zero full random urandom; do touch "$root/dev/$name"; mount --bind "/dev/$name" "$root/dev/$name"; done
+ln -s /proc/self/fd "$root/dev/fd"
+ln -s fd/1 "$root/dev/stdout"; ln -s fd/2 "$root/dev/stderr"
+mkdir -m 1777 "$root/dev/shm"
+while [ "$1" != -- ]; do
+  if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$(dirname "$root$2")"; touch "$root$2"; fi
+  mount --bind "$1" "$root$2"
+  shift 2
+done
+shift
+exec chroot "$root" "$@"
+"""
+
+
+def enter(root, command, volumes=None):
+    """The command line that runs `command` in `root` with {target: source} mounted there."""
+    places = [str(place) for target, source in (volumes or {}).items() for place in (source, target)]
+    return ["/usr/bin/unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "/bin/sh", "-c",
+            _MOUNTS, "sh", str(root), *places, "--", *map(str, command)]
+
+
+def as_user(user, folder):
+    """In front of a command inside: no capability, and none to be had."""
+    uid, gid = user.split(":")
+    return ["/usr/bin/env", "-C", folder, "/usr/bin/setpriv", "--reuid", uid, "--regid", gid, "--clear-groups",
+            "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+
+
+def _children(pid):
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []  # it has just ended
+
+
+class Container:
+    """One life of a container. `volumes` is {folder inside: folder outside}; `environment` adds to the image's."""
+
+    def __init__(self, image, arguments, environment=None, volumes=None, command=None, memlock_bytes=None):
+        self._root = image.root
+        self._prefix = as_user(image.user, image.folder)
+        self._environment = {"HOME": "/home/yuanrong", **image.environment, **(environment or {})}
+        self._output = tempfile.TemporaryFile()
+        limit = [] if memlock_bytes is None else ["/usr/bin/prlimit", f"--memlock={memlock_bytes}"]
+        inside = [*self._prefix, *(command or image.entrypoint), *arguments]
+        self.process = subprocess.Popen([*limit, *enter(image.root, inside, volumes)], env=self._environment,
+                                        stdout=self._output, stderr=self._output, stdin=subprocess.DEVNULL)
+
+    def output(self):
+        self._output.seek(0)
+        return self._output.read().decode(errors="replace")
+
+    def main_pid(self):
+        """Of the container's process 1, as the host numbers it, once it is in its root."""
+        def inside():
+            assert self.process.poll() is None, f"the container has ended: {self.output()}"
+            for pid in _children(self.process.pid):
+                if os.readlink(f"/proc/{pid}/root") == str(self._root):
+                    return pid
+            return None
+        return wait_until(inside, 30, "the container's process 1")
+
+    def worker_pid(self):
+        """None as long as there is no worker."""
+        for pid in _children(self.main_pid()):
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "datasystem_work":
+                return pid
+        return None
+
+    def start(self, *command):
+        """A further process inside, like a probe or `kubectl exec`."""
+        return subprocess.Popen(["/usr/bin/nsenter", "--target", str(self.main_pid()), "--mount", "--pid", "--root",
+                                 "--wd", *self._prefix, *map(str, command)], env=self._environment, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def run(self, *command, deadline_s=60):
+        """(exit code, output)"""
+        process = self.start(*command)
+        output, _ = process.communicate(timeout=deadline_s)
+        return process.returncode, output
+
+    def signal_worker(self, number):
+        os.kill(self.worker_pid(), number)
+
+    def stop(self, deadline_s=30):
+        """TERM to process 1, as an engine does; the exit code."""
+        os.kill(self.main_pid(), signal.SIGTERM)
+        return self.process.wait(deadline_s)
+
+    def wait(self, deadline_s=30):
+        return self.process.wait(deadline_s)
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.kill()  # its children go with it
+            self.process.wait()
+        self._output.close()
