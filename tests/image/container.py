@@ -22,8 +22,10 @@ ln -s /proc/self/fd "$root/dev/fd"
 ln -s fd/1 "$root/dev/stdout"; ln -s fd/2 "$root/dev/stderr"
 mkdir -m 1777 "$root/dev/shm"
 while [ "$1" != -- ]; do
-  if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$(dirname "$root$2")"; touch "$root$2"; fi
-  mount --bind "$1" "$root$2"
+  # /var/run is a link to /run: to the one inside.
+  target=$root$(chroot "$root" realpath -m "$2")
+  if [ -d "$1" ]; then mkdir -p "$target"; else mkdir -p "$(dirname "$target")"; touch "$target"; fi
+  mount --bind "$1" "$target"
   shift 2
 done
 shift

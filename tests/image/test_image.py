@@ -1,103 +1,19 @@
 """The image: its root file system is built by the Dockerfile's own steps, and the worker is run in it by its entry script
 and looked at by its probes, as Kubernetes does."""
 
-import os
-import shutil
 import signal
-import tempfile
 from pathlib import Path
 
 import pytest
 
 import rootfs
-from cluster import free_port, wait_until
+from cluster import wait_until
 from container import Container
+from pod import HEALTH, HOME, LOGS, READINESS
 
-OUTPUT = Path(os.environ.get("DATASYSTEM_OUTPUT_DIR", rootfs.SOURCE / "output"))
-HOME = "/home/yuanrong"
-HEALTH = f"{HOME}/datasystem/health"
-LOGS = f"{HOME}/datasystem/logs"
 LIVENESS = [f"{HOME}/liveness_check.sh", "-f", f"{HEALTH}/liveness"]
-READINESS = [f"{HOME}/file_check.sh", "readinessProbe", f"{HEALTH}/healthy", f"{HEALTH}/ready"]
 # The worker writes its liveness file every 5 s.
 LIVENESS_S = 6
-
-if os.geteuid() != 0 or shutil.which("dpkg-query") is None:
-    pytest.skip("a root file system can be made by root on Debian only", allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def image(tmp_path_factory):
-    assert list(OUTPUT.glob("yr-datasystem-v*.tar.gz")), f"no package in {OUTPUT}: bash build.sh -A on -X off"
-    return rootfs.build(OUTPUT, tmp_path_factory.mktemp("image"))
-
-
-class Pod:
-    """Containers with the same folders of the host, which a container that ends leaves behind."""
-
-    def __init__(self, image, folder):
-        self._image = image
-        self._folder = folder
-        self._containers = []
-        self.port = free_port("127.0.0.1")
-        self.address = f"127.0.0.1:{self.port}"
-        self.volumes = {path: self.folder(name) for path, name in
-                        ((LOGS, "logs"), (HEALTH, "health"), ("/home/uds", "uds"))}
-        self.status_file = self.volumes[LOGS] / "worker-status"
-
-    def folder(self, name):
-        """One that the image's user may write."""
-        path = self._folder / name
-        path.mkdir()
-        os.chown(path, 1002, 1002)
-        return path
-
-    def file(self, name, text):
-        (self._folder / name).write_text(text)
-        (self._folder / name).chmod(0o644)
-        return self._folder / name
-
-    def launch(self, *flags, volumes=None, memlock_bytes=None, **environment):
-        """A container; whether the worker starts is for the caller to see."""
-        own = [f"-worker_address={self.address}", "-unix_domain_socket_dir=/home/uds"]
-        if "SHARE_MEMORY_SIZE" not in environment:
-            own.append("-shared_memory_size_mb=64")
-        container = Container(self._image, [*own, *flags], environment, {**self.volumes, **(volumes or {})},
-                              memlock_bytes=memlock_bytes)
-        self._containers.append(container)
-        return container
-
-    def start(self, *flags, **options):
-        """A container whose readiness probe is green."""
-        container = self.launch(*flags, **options)
-        wait_until(lambda: container.run(*READINESS)[0] == 0, 40, "readiness")
-        return container
-
-    def refused(self, *flags, **options):
-        """What a container says that must not start."""
-        container = self.launch(*flags, **options)
-        assert container.wait(30) == 1, container.output()
-        assert not (self.volumes[LOGS] / "worker" / "datasystem_worker.INFO.log").exists(), "the worker was started"
-        return container.output()
-
-    def scripts_log(self):
-        return (self.volumes[LOGS] / "worker" / "container.log").read_text()
-
-    def end(self):
-        for container in self._containers:
-            container.end()
-
-
-@pytest.fixture
-def pod(image):
-    with tempfile.TemporaryDirectory(prefix="ds-pod-") as folder:
-        Path(folder).chmod(0o755)
-        pod = Pod(image, Path(folder))
-        try:
-            yield pod
-        finally:
-            pod.end()
-
 
 PYTHON_CLIENT = """
 import sys
@@ -148,10 +64,9 @@ def test_the_image_holds_each_library_once(image):
 
 
 def test_the_environment_fills_in_what_the_arguments_leave_out(pod):
-    container = Container(pod._image, ["-unix_domain_socket_dir=/home/uds", f"-bind_address=127.0.0.1:{pod.port}"],
-                          {"WORKER_IP": "127.0.0.1", "WORKER_PORT": str(pod.port), "BIND_IP": "127.0.0.9",
-                           "SHARE_MEMORY_SIZE": "48", "ENABLE_RDMA": "false"}, pod.volumes)
-    pod._containers.append(container)
+    container = pod.run_image("-unix_domain_socket_dir=/home/uds", f"-bind_address={pod.address}",
+                              WORKER_IP="127.0.0.1", WORKER_PORT=pod.port, BIND_IP="127.0.0.9",
+                              SHARE_MEMORY_SIZE=48, ENABLE_RDMA="false")
     wait_until(lambda: container.run(*READINESS)[0] == 0, 40, "readiness")
     arguments = Path(f"/proc/{container.worker_pid()}/cmdline").read_text().split("\0")
     assert f"-worker_address={pod.address}" in arguments
