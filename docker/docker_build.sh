@@ -5,7 +5,9 @@ source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 usage() {
   cat <<'USAGE'
-Usage: bash docker/docker_build.sh [options]      compile in a container, then make a small image of the result
+Usage: bash docker/docker_build.sh [options]
+
+Compiles in a container, then makes a small image of the result.
 
   -n name       name of the image. Default openyuanrong-datasystem
   -t tag        its tag. Default: the file VERSION
@@ -16,8 +18,8 @@ Usage: bash docker/docker_build.sh [options]      compile in a container, then m
 
   -h, --help    this text
 
-The engine is docker, or podman where there is no docker; CONTAINER_ENGINE names another one. Packages come from
-the system's repositories: http_proxy, https_proxy and no_proxy are passed on.
+The engine is docker, or podman where there is no docker; CONTAINER_ENGINE names another one.
+Packages come from the system's repositories: http_proxy, https_proxy and no_proxy are passed on.
 
 Examples
   bash docker/docker_build.sh
@@ -52,9 +54,9 @@ done
 
 # As the engines have them: what they refuse, they refuse after minutes.
 [[ "$name" =~ ^[a-z0-9]+([._:/-]+[a-z0-9]+)*$ ]] ||
-  refuse "invalid value '$name' for option -n: expected lower-case letters, digits and . _ - / : between them"
+  refuse "invalid value '$name' for option -n: expected lower-case letters, digits and ._-/:"
 [[ "$tag" =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$ ]] ||
-  refuse "invalid value '$tag' for option -t: expected letters, digits, and . _ - after the first, 128 at most"
+  refuse "invalid value '$tag' for option -t: expected at most 128 letters, digits, . _ -"
 case $system in
   debian) base=${base:-debian:12-slim} ;;
   openeuler) base=${base:-openeuler/openeuler:22.03-lts-sp4} ;;

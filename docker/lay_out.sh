@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lays out what the image holds below /home/yuanrong, from the packages that build.sh made. Used by the Dockerfile and
-# by the tests.
+# Lays out what the image holds below /home/yuanrong, from the packages that build.sh made. Used by
+# the Dockerfile and by the tests.
 #   lay_out.sh OUTPUT_DIR TARGET_DIR
 #
 #   TARGET_DIR/*.sh, *.py            entry and probes
@@ -13,14 +13,19 @@ if (($# != 2)); then
   sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
+fail() {
+  echo "lay_out.sh: $*" >&2
+  exit 1
+}
+
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 output=$1 target=$2
 
 packages=("$output"/yr-datasystem-v*.tar.gz "$output"/openyuanrong_datasystem-*.whl)
 for package in "${packages[@]}"; do
-  [[ -f "$package" ]] || { echo "lay_out.sh: no $package; make it: bash build.sh -A on -X off" >&2; exit 1; }
+  [[ -f "$package" ]] || fail "no $package; make it: bash build.sh -A on -X off"
 done
-((${#packages[@]} == 2)) || { echo "lay_out.sh: more than one version in $output: ${packages[*]}" >&2; exit 1; }
+((${#packages[@]} == 2)) || fail "more than one version in $output: ${packages[*]}"
 
 mkdir -p "$target/bin"
 tar -xzf "${packages[0]}" -C "$target" --no-same-owner datasystem/service

@@ -3,7 +3,7 @@
 # nothing when all are there.
 #   install_deps.sh            for build, tests and quickstart
 #   install_deps.sh --bench    also what the benchmarks compare with
-#   install_deps.sh --image    only what a worker's container runs with, and leaves no package lists behind
+#   install_deps.sh --image    only what a worker's container runs with; leaves no package lists
 set -euo pipefail
 
 debian=(
@@ -20,7 +20,7 @@ debian=(
 )
 debian_bench=(libbenchmark-dev libhiredis-dev libmemcached-dev memcached python3-pymemcache python3-redis
   redis-server ucx-utils)
-# Scripts (bash and coreutils are in every base image), Python client, NUMA placement, drivers of RDMA devices.
+# Python client and scripts, NUMA placement, drivers of RDMA devices.
 debian_image=(ibverbs-providers numactl python3)
 openeuler_image=(coreutils libibverbs numactl python3 shadow)
 openeuler=(

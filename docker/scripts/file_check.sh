@@ -16,7 +16,8 @@ shift || true
 case $probe:$# in
   -h:* | --help:*) usage; exit 0 ;;
   startupProbe:1) meanings=("it has not started to serve") ;;
-  readinessProbe:2) meanings=("it has not registered, or is leaving" "it does not answer requests") ;;
+  readinessProbe:2)
+    meanings=("it has not registered, or is leaving" "it does not answer requests") ;;
   *)
     echo "file_check.sh: expected startupProbe with one file, or readinessProbe with two" >&2
     usage >&2

@@ -36,10 +36,13 @@ while getopts :f:t:h option; do
 done
 ((OPTIND > $#)) || refuse "unexpected argument '${!OPTIND}'"
 [[ -n "$file" ]] || refuse "-f is needed"
-[[ "$timeout_s" =~ ^[1-9][0-9]{0,8}$ ]] || refuse "-t is '$timeout_s': a number of seconds from 1 is needed"
+[[ "$timeout_s" =~ ^[1-9][0-9]{0,8}$ ]] ||
+  refuse "-t is '$timeout_s': a number of seconds from 1 is needed"
 
 content=$(cat "$file" 2>&1) || fail "cannot read the worker's file: $content"
-[[ "$content" == *'liveness check success'* ]] || fail "the worker says in $file: ${content:-nothing}"
+[[ "$content" == *'liveness check success'* ]] ||
+  fail "the worker says in $file: ${content:-nothing}"
 written=$(stat -c %Y "$file" 2>&1) || fail "cannot read the worker's file: $written"
 age_s=$(($(date +%s) - written))
-((age_s <= timeout_s)) || fail "the worker wrote $file $age_s s ago, allowed are $timeout_s s: it hangs, or is stopped"
+((age_s <= timeout_s)) ||
+  fail "the worker wrote $file $age_s s ago, allowed are $timeout_s s: it hangs, or is stopped"

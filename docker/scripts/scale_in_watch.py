@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Waits until the node of this pod has one of the given taints, then has the worker leave the cluster for good.
+"""Waits until the node of this pod has one of the given taints, then has the worker leave for good.
 
-Started by worker_entry.sh. Reads the node from the Kubernetes API with the pod's service account, which needs the
-right to get nodes. What cannot be reached is a warning, once, and asked again: a cluster whose API is away serves on.
+Started by worker_entry.sh. Reads the node from the Kubernetes API with the pod's service account,
+which needs the right to get nodes. What cannot be reached is a warning, once, and asked again: a
+cluster whose API is away serves on.
 """
 
 import argparse
@@ -23,8 +24,8 @@ ANSWER_BYTES_MAX = 16 << 20
 
 
 def say(text):
-    print(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} scale_in_watch.py: {text}", file=sys.stderr,
-          flush=True)
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    print(f"{now} scale_in_watch.py: {text}", file=sys.stderr, flush=True)
 
 
 def spelled(taint):
@@ -36,7 +37,8 @@ def spelled(taint):
 def node_url():
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     host = f"[{host}]" if ":" in host else host
-    return f"https://{host}:{port}/api/v1/nodes/{urllib.parse.quote(os.environ['NODE_ID'], safe='')}"
+    node = urllib.parse.quote(os.environ["NODE_ID"], safe="")
+    return f"https://{host}:{port}/api/v1/nodes/{node}"
 
 
 def node_taints(url):
@@ -45,7 +47,8 @@ def node_taints(url):
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     context = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
     # Never by a proxy of the environment: it would get the token.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}),
+                                         urllib.request.HTTPSHandler(context=context))
     with opener.open(request, timeout=INTERVAL_S) as answer:
         node = json.loads(answer.read(ANSWER_BYTES_MAX))
     return {spelled(taint) for taint in node["spec"].get("taints") or []}
@@ -81,7 +84,7 @@ def leave(status_file, pid):
         scratch.write_text("voluntary scale in\n", encoding="ascii")
         scratch.replace(status_file)
     except OSError as error:
-        say(f"WARNING: cannot write {status_file}, the worker will leave as if it came back: {error}")
+        say(f"WARNING: cannot write {status_file}, the worker leaves as if it came back: {error}")
     try:
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
@@ -89,8 +92,9 @@ def leave(status_file, pid):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--taints", required=True, help="key=value:Effect, several separated by commas")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--taints", required=True, help="key=value:Effect, several with commas")
     parser.add_argument("--status-file", required=True, help="where to write 'voluntary scale in'")
     parser.add_argument("--pid", required=True, type=int, help="the worker")
     options = parser.parse_args()

@@ -6,11 +6,13 @@ usage() {
   cat <<'USAGE'
 Usage: uninstall.sh -f STATUS_FILE [-t SECONDS]
 
-  -f   the file in which scripts and worker tell each other how far the exit is (STATUS_FILE_PATH of the worker)
+  -f   the file in which scripts and worker tell each other how far the exit is (STATUS_FILE_PATH
+       of the worker)
   -t   how long to wait for the worker, in seconds. Default 1800
 
-Sends TERM to the worker of this container, waits until the file says worker_stop_status:ready or the worker has
-ended, and removes the probe files. Exit code 0 then, 1 when the time is over, 2 for wrong arguments.
+Sends TERM to the worker of this container, waits until the file says worker_stop_status:ready or
+the worker has ended, and removes the probe files. Exit code 0 then, 1 when the time is over, 2 for
+wrong arguments.
 USAGE
 }
 
@@ -24,7 +26,8 @@ say() {
   local line
   line="$(date -u +%FT%TZ) uninstall.sh: $*"
   echo "$line"
-  [[ ! -d "${WORKER_LOG_DIR:-}" || ! -w "$WORKER_LOG_DIR" ]] || echo "$line" >>"$WORKER_LOG_DIR/container.log"
+  [[ ! -d "${WORKER_LOG_DIR:-}" || ! -w "$WORKER_LOG_DIR" ]] ||
+    echo "$line" >>"$WORKER_LOG_DIR/container.log"
 }
 
 status_file='' timeout_s=1800
@@ -39,7 +42,8 @@ while getopts :f:t:h option; do
 done
 ((OPTIND > $#)) || refuse "unexpected argument '${!OPTIND}'"
 [[ -n "$status_file" ]] || refuse "-f is needed"
-[[ "$timeout_s" =~ ^[1-9][0-9]{0,8}$ ]] || refuse "-t is '$timeout_s': a number of seconds from 1 is needed"
+[[ "$timeout_s" =~ ^[1-9][0-9]{0,8}$ ]] ||
+  refuse "-t is '$timeout_s': a number of seconds from 1 is needed"
 
 # By its program: containers have neither pidof nor pgrep.
 workers() {
@@ -56,7 +60,8 @@ mapfile -t pids < <(workers)
 if ((${#pids[@]} == 0)); then
   say "there is no worker, nothing to stop"
 else
-  # Before the signal: the worker answers in the same file. And it must not forget that it leaves for good.
+  # Before the signal, as the worker answers in the same file. And the worker must not forget that
+  # it leaves for good.
   if ! status_says 'voluntary scale in' && ! status_says 'worker_stop_status:ready'; then
     { echo 'waitting worker exit' >"$status_file.new" && mv "$status_file.new" "$status_file"; } ||
       say "WARNING: cannot write $status_file; waiting for the end of the worker"
@@ -68,7 +73,8 @@ fi
 end=$((SECONDS + timeout_s))
 until status_says 'worker_stop_status:ready' || [[ -z "$(workers)" ]]; do
   if ((SECONDS >= end)); then
-    say "WARNING: the worker has not stopped within $timeout_s s; what it has not migrated is lost if it is killed now"
+    say "WARNING: the worker has not stopped within $timeout_s s; what it has not migrated is" \
+      "lost if it is killed now"
     exit 1
   fi
   sleep 0.2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the container runs: checks what the worker cannot see, starts it, passes signals on, watches the
-# node's taints. `worker_entry.sh --help` is the manual.
+# What the container runs: checks what the worker cannot see, starts it, passes signals on, watches
+# the node's taints. `worker_entry.sh --help` is the manual.
 set -uo pipefail
 
 readonly home=/home/yuanrong
@@ -23,17 +23,19 @@ Environment; an empty one counts as not set
   WORKER_LOG_DIR             default of -log_dir; container.log is written there too
   HEALTH_CHECK_PATH, READY_CHECK_PATH, LIVENESS_CHECK_PATH
                              defaults of -health_check_path, -ready_check_path, -liveness_check_path
-  POD_MEMORY_LIMIT_MB        the container's memory limit. Not set: the cgroup is asked. The start is
-                             refused when the cache memory is above it
-  NUMACTL_ARGS               placement, by numactl: any of --cpunodebind=N, --physcpubind=N, --membind=N,
-                             --preferred=N, --interleave=N, --localalloc
-  STATUS_FILE_PATH           tells the worker that it leaves for good, and others that it may be killed
-  SCALE_IN_TAINT             key=value:Effect, several separated by commas. When the node NODE_ID has such a
-                             taint, the worker migrates its data and leaves. Needs the right to get nodes
+  POD_MEMORY_LIMIT_MB        the container's memory limit. Not set: the cgroup is asked. The start
+                             is refused when the cache memory is above it
+  NUMACTL_ARGS               placement, by numactl: any of --cpunodebind=N, --physcpubind=N,
+                             --membind=N, --preferred=N, --interleave=N, --localalloc
+  STATUS_FILE_PATH           file that tells the worker that it leaves for good, and others that it
+                             may be killed
+  SCALE_IN_TAINT             key=value:Effect, several separated by commas. When the node NODE_ID
+                             has such a taint, the worker migrates its data and leaves. Needs the
+                             right to get nodes
   UCX_TLS, UCX_*             reach the network library unchanged
 
 Examples
-  worker_entry.sh -worker_address=10.0.0.1:31501 -etcd_address=10.0.0.9:2379 -shared_memory_size_mb=2048
+  worker_entry.sh -worker_address=10.0.0.1:31501 -etcd_address=10.0.0.9:2379
   NUMACTL_ARGS='--cpunodebind=0 --localalloc' worker_entry.sh -worker_address=10.0.0.1:31501
 
 The flags of the worker:
@@ -56,7 +58,8 @@ refuse() {
 flags=("$@")
 log_dir=''
 
-# value_of FLAG: what the arguments say last about it, as the worker reads them; false if they do not name it.
+# value_of FLAG: what the arguments say last about it, as the worker reads them; false if they do
+# not name it.
 value_of() {
   local i word value='' found=1
   for ((i = 0; i < ${#flags[@]}; i++)); do
@@ -129,8 +132,14 @@ check_memory() {
     from="the container's memory limit (cgroup)"
   fi
   [[ -n "$limit_mb" ]] || return 0
-  ((cache_mb <= limit_mb)) || refuse "the cache memory, $cache_mb MiB, is above $from, $limit_mb MiB;" \
-    "lower sharedMemory (shared_memory_size_mb), or raise the limit: objects need it, and the worker some more"
+  ((cache_mb <= limit_mb)) ||
+    refuse "the cache memory, $cache_mb MiB, is above $from, $limit_mb MiB; lower sharedMemory" \
+      "(shared_memory_size_mb), or raise the limit: objects need it, and the worker some more"
+}
+
+worker_default() {
+  python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]]["value"])' \
+    "${worker%/*}/worker_config.json" "$1"
 }
 
 has_ipc_lock() {
@@ -141,34 +150,37 @@ has_ipc_lock() {
   return 1
 }
 
-# RDMA locks the whole cache memory. The worker refuses by itself what it cannot lock; only here is the remedy known.
+# RDMA locks the whole cache memory. The worker refuses by itself what it cannot lock; only here is
+# the remedy known.
 raise_memlock() {
   ! ulimit -l unlimited 2>/dev/null || return 0
   ! has_ipc_lock || return 0
   local limit_kb need_mb=$((cache_mb + memlock_reserve_mb))
   limit_kb=$(ulimit -l)
   [[ "$limit_kb" == unlimited ]] || ((limit_kb >= need_mb * 1024)) ||
-    say "WARNING: RDMA locks $need_mb MiB, and this container may lock $((limit_kb / 1024)) MiB; give it the" \
-      "capability IPC_LOCK as root, start it with --ulimit memlock=-1, or set LimitMEMLOCK=infinity for the" \
-      "service of the container runtime"
+    say "WARNING: RDMA locks $need_mb MiB, and this container may lock $((limit_kb / 1024)) MiB;" \
+      "give it the capability IPC_LOCK as root, start it with --ulimit memlock=-1, or set" \
+      "LimitMEMLOCK=infinity for the service of the container runtime"
 }
 
 # Sets `numactl`, the command in front of the worker.
 numactl=()
 place() {
-  local words word error
+  local words word error numbers='(all|[!+]?[0-9]+([-,][0-9]+)*)'
   read -ra words <<<"${NUMACTL_ARGS:-}"
   ((${#words[@]} > 0)) || return 0
   for word in "${words[@]}"; do
     [[ "$word" == --localalloc ||
-       "$word" =~ ^--(cpunodebind|physcpubind|membind|preferred|interleave)=(all|[!+]?[0-9]+([-,][0-9]+)*)$ ]] ||
-      refuse "NUMACTL_ARGS has '$word': expected --cpunodebind=, --physcpubind=, --membind=, --preferred= or" \
-        "--interleave= with numbers such as 0 or 0-1,3, or --localalloc"
+       "$word" =~ ^--(cpunodebind|physcpubind|membind|preferred|interleave)=$numbers$ ]] ||
+      refuse "NUMACTL_ARGS has '$word': expected --cpunodebind=, --physcpubind=, --membind=," \
+        "--preferred= or --interleave= with numbers such as 0 or 0-1,3, or --localalloc"
   done
-  command -v numactl >/dev/null || refuse "NUMACTL_ARGS is set and numactl is not in this image; install it"
+  command -v numactl >/dev/null ||
+    refuse "NUMACTL_ARGS is set and numactl is not in this image; install it"
   error=$(numactl "${words[@]}" true 2>&1) ||
-    refuse "NUMACTL_ARGS='$NUMACTL_ARGS' is not possible here: ${error//$'\n'/ }; 'numactl --hardware' shows the" \
-      "nodes, and a container needs the capability SYS_NICE, or a seccomp profile that lets it set a memory policy"
+    refuse "NUMACTL_ARGS='$NUMACTL_ARGS' is not possible here: ${error//$'\n'/ };" \
+      "'numactl --hardware' shows the nodes, and a container needs the capability SYS_NICE, or a" \
+      "seccomp profile that lets it set a memory policy"
   numactl=(numactl "${words[@]}")
 }
 
@@ -177,10 +189,10 @@ check_taints() {
   IFS=, read -ra taints <<<"${SCALE_IN_TAINT:-}"
   for taint in "${taints[@]}"; do
     [[ "$taint" =~ ^[^=:]+(=[^=:]*)?:(NoSchedule|PreferNoSchedule|NoExecute)$ ]] ||
-      refuse "SCALE_IN_TAINT has '$taint': expected key=value:NoExecute, :NoSchedule or :PreferNoSchedule"
+      refuse "SCALE_IN_TAINT has '$taint': expected key=value:NoExecute, or another effect"
   done
   ((${#taints[@]} == 0)) || [[ -n "${STATUS_FILE_PATH:-}" ]] ||
-    refuse "SCALE_IN_TAINT needs STATUS_FILE_PATH: by that file the worker learns that it leaves for good"
+    refuse "SCALE_IN_TAINT needs STATUS_FILE_PATH: there the worker learns that it leaves for good"
 }
 
 worker_pid='' watcher_pid='' signalled=no
@@ -197,11 +209,12 @@ run_worker() {
   [[ "$signalled" == no ]] || pass_on
   if [[ -n "${SCALE_IN_TAINT:-}" ]]; then
     if [[ -r "$token" ]]; then
-      python3 "$home/scale_in_watch.py" --taints "$SCALE_IN_TAINT" --status-file "$STATUS_FILE_PATH" \
-        --pid "$worker_pid" &
+      python3 "$home/scale_in_watch.py" --taints "$SCALE_IN_TAINT" \
+        --status-file "$STATUS_FILE_PATH" --pid "$worker_pid" &
       watcher_pid=$!
     else
-      say "WARNING: SCALE_IN_TAINT is not watched: there is no $token; is this a pod with a service account?"
+      say "WARNING: SCALE_IN_TAINT is not watched: there is no $token; is this a pod with a" \
+        "service account?"
     fi
   fi
   local code
@@ -228,8 +241,7 @@ take_environment
 log_dir=$(value_of log_dir)
 [[ -z "$log_dir" ]] || mkdir -p "$log_dir" 2>/dev/null  # if it cannot be made, the worker says so
 cache_mb=$(value_of shared_memory_size_mb) ||
-  cache_mb=$(python3 -c 'import json, sys; print(json.load(sys.stdin)["shared_memory_size_mb"]["value"])' \
-    <"${worker%/*}/worker_config.json")
+  cache_mb=$(worker_default shared_memory_size_mb)
 [[ "$cache_mb" =~ ^[1-9][0-9]{0,9}$ ]] ||
   refuse "shared_memory_size_mb is '$cache_mb': a number of MiB from 1 is needed"
 check_memory

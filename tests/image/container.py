@@ -1,5 +1,5 @@
-"""Processes in the image's root file system, as an engine would run them: own mounts and own process numbers, the
-image's user without a capability, the host's network (as the chart asks for)."""
+"""Processes in the image's root file system, as an engine would run them: own mounts and own
+process numbers, the image's user without a capability, the host's network (as the chart asks for)."""
 
 import os
 import signal
@@ -9,7 +9,8 @@ from pathlib import Path
 
 from cluster import wait_until
 
-# Mounts are the process's own, so that they end with it. Arguments: root, source and target of each volume, --, command.
+# Mounts are the process's own, so that they end with it.
+# Arguments: root, source and target of each volume, --, command.
 _MOUNTS = r"""
 set -e
 root=$1; shift
@@ -17,7 +18,10 @@ mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sys "$root/sys"
 mount -t tmpfs -o mode=755 dev "$root/dev"
-for name in null zero full random urandom; do touch "$root/dev/$name"; mount --bind "/dev/$name" "$root/dev/$name"; done
+for name in null zero full random urandom; do
+  touch "$root/dev/$name"
+  mount --bind "/dev/$name" "$root/dev/$name"
+done
 ln -s /proc/self/fd "$root/dev/fd"
 ln -s fd/1 "$root/dev/stdout"; ln -s fd/2 "$root/dev/stderr"
 mkdir -m 1777 "$root/dev/shm"
@@ -35,37 +39,40 @@ exec chroot "$root" "$@"
 
 def enter(root, command, volumes=None):
     """The command line that runs `command` in `root` with {target: source} mounted there."""
-    places = [str(place) for target, source in (volumes or {}).items() for place in (source, target)]
-    return ["/usr/bin/unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private", "/bin/sh", "-c",
-            _MOUNTS, "sh", str(root), *places, "--", *map(str, command)]
+    places = [place for target, source in (volumes or {}).items() for place in (source, target)]
+    return ["/usr/bin/unshare", "--mount", "--pid", "--fork", "--kill-child",
+            "--propagation", "private", "/bin/sh", "-c", _MOUNTS, "sh", *map(str, [root, *places, "--", *command])]
 
 
 def as_user(user, folder):
     """In front of a command inside: no capability, and none to be had."""
     uid, gid = user.split(":")
-    return ["/usr/bin/env", "-C", folder, "/usr/bin/setpriv", "--reuid", uid, "--regid", gid, "--clear-groups",
-            "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+    return ["/usr/bin/env", "-C", folder, "/usr/bin/setpriv", "--reuid", uid, "--regid", gid,
+            "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
 
 
 def _children(pid):
     try:
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
     except (FileNotFoundError, ProcessLookupError):
         return []  # it has just ended
 
 
 class Container:
-    """One life of a container. `volumes` is {folder inside: folder outside}; `environment` adds to the image's."""
+    """One life of a container. `volumes` is {folder inside: folder outside}; `environment` adds to
+    the image's, `command` is in place of its entry point."""
 
-    def __init__(self, image, arguments, environment=None, volumes=None, command=None, memlock_bytes=None):
+    def __init__(self, image, arguments, environment=None, volumes=None, command=None,
+                 memlock_bytes=None):
         self._root = image.root
         self._prefix = as_user(image.user, image.folder)
         self._environment = {"HOME": "/home/yuanrong", **image.environment, **(environment or {})}
         self._output = tempfile.TemporaryFile()
         limit = [] if memlock_bytes is None else ["/usr/bin/prlimit", f"--memlock={memlock_bytes}"]
         inside = [*self._prefix, *(command or image.entrypoint), *arguments]
-        self.process = subprocess.Popen([*limit, *enter(image.root, inside, volumes)], env=self._environment,
-                                        stdout=self._output, stderr=self._output, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            [*limit, *enter(image.root, inside, volumes)], env=self._environment,
+            stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output)
 
     def output(self):
         self._output.seek(0)
@@ -90,9 +97,10 @@ class Container:
 
     def start(self, *command):
         """A further process inside, like a probe or `kubectl exec`."""
-        return subprocess.Popen(["/usr/bin/nsenter", "--target", str(self.main_pid()), "--mount", "--pid", "--root",
-                                 "--wd", *self._prefix, *map(str, command)], env=self._environment, text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            ["/usr/bin/nsenter", "--target", str(self.main_pid()), "--mount", "--pid", "--root",
+             "--wd", *self._prefix, *map(str, command)], env=self._environment, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def run(self, *command, deadline_s=60):
         """(exit code, output)"""
@@ -103,9 +111,9 @@ class Container:
     def signal_worker(self, number):
         os.kill(self.worker_pid(), number)
 
-    def stop(self, deadline_s=30):
-        """TERM to process 1, as an engine does; the exit code."""
-        os.kill(self.main_pid(), signal.SIGTERM)
+    def stop(self, number=signal.SIGTERM, deadline_s=30):
+        """The signal to process 1, as an engine does; the exit code."""
+        os.kill(self.main_pid(), number)
         return self.process.wait(deadline_s)
 
     def wait(self, deadline_s=30):

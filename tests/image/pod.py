@@ -36,13 +36,14 @@ class Pod:
 
     def run_image(self, *arguments, volumes=None, command=None, memlock_bytes=None, **environment):
         """A container with just these arguments for the entry script."""
-        container = Container(self._image, arguments, {name: str(value) for name, value in environment.items()},
+        environment = {name: str(value) for name, value in environment.items()}
+        container = Container(self._image, arguments, environment,
                               {**self.volumes, **(volumes or {})}, command, memlock_bytes)
         self._containers.append(container)
         return container
 
     def launch(self, *flags, **options):
-        """A container with a worker of this pod's address; whether it starts is for the caller to see."""
+        """A container with a worker at this pod's address; whether it starts, the caller sees."""
         own = [f"-worker_address={self.address}", "-unix_domain_socket_dir=/home/uds"]
         if "SHARE_MEMORY_SIZE" not in options:
             own.append("-shared_memory_size_mb=64")
@@ -58,7 +59,7 @@ class Pod:
         """What a container says that must not start."""
         container = self.launch(*flags, **options)
         assert container.wait(30) == 1, container.output()
-        assert not (self.volumes[LOGS] / "worker" / "datasystem_worker.INFO.log").exists(), "the worker was started"
+        assert not list(self.volumes[LOGS].glob("worker/*.INFO.log")), "the worker was started"
         return container.output()
 
     def scripts_log(self):

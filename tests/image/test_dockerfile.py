@@ -16,11 +16,17 @@ FINAL = [(word, text) for stage, word, text in rootfs.instructions() if stage is
 
 
 def ignored(path):
-    """What .dockerignore keeps from the engine: a pattern is for the top folder unless it begins with **/."""
-    patterns = [line for line in (rootfs.SOURCE / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
+    """What .dockerignore keeps from the engine: patterns are for the top folder, or begin with **/."""
+    lines = (rootfs.SOURCE / ".dockerignore").read_text().splitlines()
+    patterns = [line for line in lines if line and line[0] != "#"]
     parts = Path(path).parts
     return any(fnmatch.fnmatch(part, pattern.removeprefix("**/")) for pattern in patterns
                for part in (parts if pattern.startswith("**/") else parts[:1]))
+
+
+def run(*command, **environment):
+    return subprocess.run(command, capture_output=True, text=True, check=False,
+                          env={"PATH": "/usr/local/bin:/usr/bin:/bin", **environment})
 
 
 def test_everything_that_is_copied_from_the_source_exists_and_is_not_ignored():
@@ -32,7 +38,7 @@ def test_everything_that_is_copied_from_the_source_exists_and_is_not_ignored():
 
 
 def test_all_that_git_knows_is_sent_and_no_build_tree():
-    files = subprocess.run(["git", "-C", rootfs.SOURCE, "ls-files"], capture_output=True, text=True, check=False)
+    files = run("git", "-C", rootfs.SOURCE, "ls-files")
     if files.returncode != 0:
         pytest.skip("not a git checkout")
     assert not [path for path in files.stdout.splitlines() if ignored(path)]
@@ -41,12 +47,14 @@ def test_all_that_git_knows_is_sent_and_no_build_tree():
 
 
 def test_both_stages_take_the_base_image_from_the_one_argument():
-    assert [text.split()[0] for _, word, text in rootfs.instructions() if word == "FROM"] == ["${BASE_IMAGE}"] * 2
+    bases = [text.split()[0] for _, word, text in rootfs.instructions() if word == "FROM"]
+    assert bases == ["${BASE_IMAGE}"] * 2
 
 
 def test_the_container_runs_as_a_number_that_is_not_root_by_an_entry_without_a_shell():
     assert [text for word, text in FINAL if word == "USER"] == ["1002:1002"]
-    assert json.loads([text for word, text in FINAL if word == "ENTRYPOINT"][-1]) == ["/home/yuanrong/worker_entry.sh"]
+    entries = [json.loads(text) for word, text in FINAL if word == "ENTRYPOINT"]
+    assert entries == [["/home/yuanrong/worker_entry.sh"]]
 
 
 def test_what_the_chart_calls_is_in_the_image():
@@ -56,27 +64,26 @@ def test_what_the_chart_calls_is_in_the_image():
 
 @pytest.mark.skipif(shutil.which("hadolint") is None, reason="hadolint is not installed")
 def test_hadolint_finds_nothing():
-    result = subprocess.run(["hadolint", DOCKER / "Dockerfile"], capture_output=True, text=True, check=False)
+    result = run("hadolint", DOCKER / "Dockerfile")
     assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.skipif(shutil.which("shellcheck") is None, reason="shellcheck is not installed")
 def test_shellcheck_finds_nothing():
-    result = subprocess.run(["shellcheck", *SCRIPTS], capture_output=True, text=True, check=False)
+    result = run("shellcheck", *SCRIPTS)
     assert result.returncode == 0, result.stdout
 
 
 # worker_entry.sh needs the worker for that: test_image.py.
-@pytest.mark.parametrize("script", ["docker_build.sh", "scripts/file_check.sh", "scripts/liveness_check.sh",
-                                    "scripts/uninstall.sh"])
+@pytest.mark.parametrize("script", ["docker_build.sh", "scripts/file_check.sh",
+                                    "scripts/liveness_check.sh", "scripts/uninstall.sh"])
 def test_each_script_explains_itself(script):
-    result = subprocess.run(["bash", DOCKER / script, "--help"], capture_output=True, text=True, check=False)
+    result = run("bash", DOCKER / script, "--help")
     assert result.returncode == 0 and result.stdout.startswith("Usage: "), result.stderr
 
 
 def docker_build(*options, **environment):
-    return subprocess.run(["bash", DOCKER / "docker_build.sh", *options], capture_output=True, text=True, check=False,
-                          env={"PATH": "/usr/bin:/bin", **environment})
+    return run("bash", DOCKER / "docker_build.sh", *options, **environment)
 
 
 @pytest.mark.parametrize("options, words", [
@@ -86,7 +93,8 @@ def docker_build(*options, **environment):
      ["--tag registry.example.com:5000/cache/ds:7", "BASE_IMAGE=mirror/debian:12"]),
 ])
 def test_docker_build_asks_the_engine_for_what_it_was_told(options, words):
-    result = docker_build(*options, "--dry-run", CONTAINER_ENGINE="podman", https_proxy="http://user:secret@proxy")
+    result = docker_build(*options, "--dry-run", CONTAINER_ENGINE="podman",
+                          https_proxy="http://user:secret@proxy")
     assert result.returncode == 0, result.stderr
     for word in ["podman build --file", "--build-arg https_proxy ", *words]:
         assert word in result.stdout
@@ -114,7 +122,6 @@ def test_docker_build_without_an_engine_says_what_to_install():
 
 
 def test_lay_out_without_packages_says_how_to_make_them(tmp_path):
-    result = subprocess.run(["bash", DOCKER / "lay_out.sh", tmp_path, tmp_path / "image"], capture_output=True, text=True,
-                            check=False)
+    result = run("bash", DOCKER / "lay_out.sh", tmp_path, tmp_path / "image")
     assert result.returncode == 1
     assert "make it: bash build.sh -A on" in result.stderr

@@ -1,5 +1,5 @@
-"""The image: its root file system is built by the Dockerfile's own steps, and the worker is run in it by its entry script
-and looked at by its probes, as Kubernetes does."""
+"""The image: its root file system is built by the Dockerfile's own steps, and the worker is run in
+it by its entry script and looked at by its probes, as Kubernetes does."""
 
 import signal
 from pathlib import Path
@@ -11,6 +11,7 @@ from cluster import wait_until
 from container import Container
 from pod import HEALTH, HOME, LOGS, READINESS
 
+STARTUP = [f"{HOME}/file_check.sh", "startupProbe", f"{HEALTH}/liveness"]
 LIVENESS = [f"{HOME}/liveness_check.sh", "-f", f"{HEALTH}/liveness"]
 # The worker writes its liveness file every 5 s.
 LIVENESS_S = 6
@@ -25,7 +26,7 @@ client.init()
 
 def test_the_image_serves_by_its_entry_script_and_term_ends_it_with_exit_0(pod):
     container = pod.launch()
-    wait_until(lambda: container.run(f"{HOME}/file_check.sh", "startupProbe", f"{HEALTH}/liveness")[0] == 0, 40, "start")
+    wait_until(lambda: container.run(*STARTUP)[0] == 0, 40, "start")
     wait_until(lambda: container.run(*READINESS)[0] == 0, 40, "readiness")
     assert container.run(*LIVENESS, "-t", "150") == (0, "")
     assert container.run("python3", "-c", PYTHON_CLIENT + "client.set('k', b'v' * 2000000)\n"
@@ -50,7 +51,8 @@ def test_dscli_and_the_package_are_in_the_image(pod):
 
 
 def test_the_user_of_the_image_cannot_change_its_programs(image):
-    for path in ["worker_entry.sh", "datasystem/service/datasystem_worker", "datasystem/python/yr/datasystem/__init__.py"]:
+    for path in ["worker_entry.sh", "datasystem/service/datasystem_worker",
+                 "datasystem/python/yr/datasystem/__init__.py"]:
         status = (image.root / "home/yuanrong" / path).stat()
         assert (status.st_uid, status.st_mode & 0o022) == (0, 0), path
     for folder in ["logs", "health", "rocksdb", "unix_domain_socket_dir"]:
@@ -58,7 +60,8 @@ def test_the_user_of_the_image_cannot_change_its_programs(image):
 
 
 def test_the_image_holds_each_library_once(image):
-    service, package = (image.root / "home/yuanrong/datasystem" / path for path in ("service", "python/yr/datasystem"))
+    service = image.root / "home/yuanrong/datasystem/service"
+    package = service.parent / "python/yr/datasystem"
     for name in ["datasystem_worker", "lib/libucp.so.0", "lib/ucx/libuct_ib.so.0"]:
         assert (package / name).is_symlink() and (package / name).resolve() == service / name
 
@@ -72,13 +75,20 @@ def test_the_environment_fills_in_what_the_arguments_leave_out(pod):
     assert f"-worker_address={pod.address}" in arguments
     assert "-shared_memory_size_mb=48" in arguments
     assert "-enable_rdma=false" in arguments
-    assert not [word for word in arguments if "127.0.0.9" in word], "the arguments named bind_address"
+    assert not [word for word in arguments if "127.0.0.9" in word], "bind_address was named"
 
 
 def test_a_flag_that_the_worker_refuses_ends_the_container_with_the_workers_exit_code(pod):
     container = pod.launch("-no_such_flag=1")
     assert container.wait() == 1
     assert "unknown flag --no_such_flag" in container.output()
+
+
+def test_int_stops_like_term_and_a_killed_worker_ends_the_container_with_its_code(pod):
+    assert pod.start().stop(signal.SIGINT) == 0
+    container = pod.start()
+    container.signal_worker(signal.SIGKILL)
+    assert container.wait() == 128 + signal.SIGKILL
 
 
 def test_help_names_the_environment_and_the_workers_flags(image):
@@ -92,12 +102,19 @@ def test_help_names_the_environment_and_the_workers_flags(image):
 # Memory.
 
 def test_cache_memory_above_the_pods_limit_is_refused(pod):
-    assert "the cache memory, 128 MiB, is above the container's memory limit (POD_MEMORY_LIMIT_MB), 127 MiB" in \
-        pod.refused(SHARE_MEMORY_SIZE="128", POD_MEMORY_LIMIT_MB="127")
+    output = pod.refused(SHARE_MEMORY_SIZE="128", POD_MEMORY_LIMIT_MB="127")
+    assert "the cache memory, 128 MiB, is above the container's memory limit" in output
+    assert "(POD_MEMORY_LIMIT_MB), 127 MiB" in output
     assert "the cache memory, 64 MiB, is above" in pod.refused(POD_MEMORY_LIMIT_MB="63")
     assert "a number of MiB is needed" in pod.refused(POD_MEMORY_LIMIT_MB="4Gi")
     assert "shared_memory_size_mb is 'many'" in pod.refused(SHARE_MEMORY_SIZE="many")
     assert "ERROR: the cache memory, 64 MiB" in pod.scripts_log()
+
+
+def test_without_a_flag_the_workers_own_default_is_compared(pod):
+    container = pod.run_image(f"-worker_address={pod.address}", POD_MEMORY_LIMIT_MB="1023")
+    assert container.wait() == 1
+    assert "the cache memory, 1024 MiB, is above" in container.output()
 
 
 @pytest.mark.parametrize("file", ["memory.max", "memory/memory.limit_in_bytes"])

@@ -1,4 +1,4 @@
-"""A taint of the node has the worker leave, by an API server of the test's own, over TLS as in Kubernetes."""
+"""A taint of the node has the worker leave. The API server is the test's own, over TLS as ever."""
 
 import http.server
 import json
@@ -17,13 +17,14 @@ TOKEN = "token-of-the-account"
 
 
 class ApiServer:
-    """Answers for the one node `node-1`; `refusing` makes it answer as a server does to who lacks a right."""
+    """Answers for the one node `node-1`; while `refusing`, as to somebody who lacks the right."""
 
     def __init__(self, folder):
         self.taints, self.refusing, self.asked = None, False, 0
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                        "-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2", "-keyout",
-                        folder / "key", "-out", folder / "ca.crt"], check=True, capture_output=True)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-nodes",
+                        "-pkeyopt", "ec_paramgen_curve:P-256", "-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1",
+                        "-days", "2", "-keyout", folder / "key", "-out", folder / "ca.crt"],
+                       check=True, capture_output=True)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "ca.crt", folder / "key")
         (folder / "key").unlink()
@@ -63,10 +64,10 @@ def api(pod):
     api.end()
 
 
-def watched(pod, api, **environment):
-    return pod.start(**{"volumes": {ACCOUNT: pod.folder_of("account")}, "SCALE_IN_TAINT": SCALE_IN_TAINT,
-                        "NODE_ID": "node-1", "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": api.port,
-                        **environment})
+def watched(pod, api):
+    return pod.start(volumes={ACCOUNT: pod.folder_of("account")}, SCALE_IN_TAINT=SCALE_IN_TAINT,
+                     NODE_ID="node-1", KUBERNETES_SERVICE_HOST="127.0.0.1",
+                     KUBERNETES_SERVICE_PORT=api.port)
 
 
 def test_a_taint_of_the_node_writes_voluntary_scale_in_and_ends_the_worker(pod, api):
@@ -98,6 +99,7 @@ def test_outside_kubernetes_taints_are_not_watched_and_that_is_said(pod):
     assert container.stop() == 0
 
 
-@pytest.mark.parametrize("taints", ["offline", "offline=true:Never", "=true:NoExecute", "a:NoExecute,b"])
+@pytest.mark.parametrize("taints", ["offline", "offline=true:Never", "=true:NoExecute",
+                                    "a:NoExecute,b"])
 def test_a_taint_that_cannot_be_one_is_refused(pod, taints):
     assert "SCALE_IN_TAINT has" in pod.refused(SCALE_IN_TAINT=taints)
