@@ -18,7 +18,7 @@ OUTPUT = Path(os.environ.get("DATASYSTEM_OUTPUT_DIR", rootfs.SOURCE / "output"))
 def image(tmp_path_factory):
     if os.geteuid() != 0 or shutil.which("dpkg-query") is None:
         pytest.skip("a root file system is made by root, on Debian")
-    if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], check=False).returncode != 0:
+    if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"]).returncode != 0:
         pytest.skip("this machine does not let us make namespaces")
     packages = list(OUTPUT.glob("yr-datasystem-v*.tar.gz"))
     assert packages, f"no package in {OUTPUT}: bash build.sh -A on -X off"

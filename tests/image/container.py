@@ -1,5 +1,5 @@
 """Processes in the image's root file system, as an engine would run them: own mounts and own
-process numbers, the image's user without a capability, the host's network (as the chart asks for)."""
+process numbers, the image's user without a capability, the host's network (as the chart has it)."""
 
 import os
 import signal
@@ -41,7 +41,8 @@ def enter(root, command, volumes=None):
     """The command line that runs `command` in `root` with {target: source} mounted there."""
     places = [place for target, source in (volumes or {}).items() for place in (source, target)]
     return ["/usr/bin/unshare", "--mount", "--pid", "--fork", "--kill-child",
-            "--propagation", "private", "/bin/sh", "-c", _MOUNTS, "sh", *map(str, [root, *places, "--", *command])]
+            "--propagation", "private", "/bin/sh", "-c", _MOUNTS, "sh",
+            *map(str, [root, *places, "--", *command])]
 
 
 def as_user(user, folder):

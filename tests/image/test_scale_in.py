@@ -22,7 +22,8 @@ class ApiServer:
     def __init__(self, folder):
         self.taints, self.refusing, self.asked = None, False, 0
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-nodes",
-                        "-pkeyopt", "ec_paramgen_curve:P-256", "-subj", "/CN=api", "-addext", "subjectAltName=IP:127.0.0.1",
+                        "-pkeyopt", "ec_paramgen_curve:P-256", "-subj", "/CN=api",
+                        "-addext", "subjectAltName=IP:127.0.0.1",
                         "-days", "2", "-keyout", folder / "key", "-out", folder / "ca.crt"],
                        check=True, capture_output=True)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
