@@ -45,11 +45,15 @@ def enter(root, command, volumes=None):
             *map(str, [root, *places, "--", *command])]
 
 
-def as_user(user, folder):
-    """In front of a command inside: no capability, and none to be had."""
+def as_user(user, folder, capabilities=()):
+    """In front of a command inside: these capabilities, and no others to be had. None: all of them."""
     uid, gid = user.split(":")
-    return ["/usr/bin/env", "-C", folder, "/usr/bin/setpriv", "--reuid", uid, "--regid", gid,
-            "--clear-groups", "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+    identity = ["/usr/bin/env", "-C", folder, "/usr/bin/setpriv", "--reuid", uid, "--regid", gid,
+                "--clear-groups"]
+    if capabilities is None:
+        return identity
+    return [*identity, "--no-new-privs", "--inh-caps=-all",
+            "--bounding-set=" + ",".join(["-all", *("+" + name for name in capabilities)])]
 
 
 def _children(pid):
@@ -61,12 +65,12 @@ def _children(pid):
 
 class Container:
     """One life of a container. `volumes` is {folder inside: folder outside}; `environment` adds to
-    the image's, `command` is in place of its entry point."""
+    the image's, `command` is in place of its entry point, `user` in place of its user."""
 
-    def __init__(self, image, arguments, environment=None, volumes=None, command=None,
-                 memlock_bytes=None):
+    def __init__(self, image, arguments, environment=None, volumes=None, command=None, user=None,
+                 capabilities=(), memlock_bytes=None):
         self._root = image.root
-        self._prefix = as_user(image.user, image.folder)
+        self._prefix = as_user(user or image.user, image.folder, capabilities)
         self._environment = {"HOME": "/home/yuanrong", **image.environment, **(environment or {})}
         self._output = tempfile.TemporaryFile()
         limit = [] if memlock_bytes is None else ["/usr/bin/prlimit", f"--memlock={memlock_bytes}"]

@@ -38,7 +38,8 @@ class Pod:
         """A container with just these arguments for the entry script."""
         environment = {name: str(value) for name, value in environment.items()}
         container = Container(self._image, arguments, environment,
-                              {**self.volumes, **(volumes or {})}, command, memlock_bytes)
+                              {**self.volumes, **(volumes or {})}, command,
+                              memlock_bytes=memlock_bytes)
         self._containers.append(container)
         return container
 

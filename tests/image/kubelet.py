@@ -1,0 +1,158 @@
+"""Runs the pod of a rendered DaemonSet as a kubelet does: variables, volumes, users and capabilities,
+init containers, probes and preStop are those of the manifest; only the image is the test's.
+
+What a manifest asks for and this does not know is an error, not a silence.
+"""
+
+import base64
+import os
+import re
+from pathlib import Path
+
+from container import Container
+
+# What an engine gives to root when nothing is said.
+_DEFAULT_CAPABILITIES = ["chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid",
+                         "setpcap", "net_bind_service", "net_raw", "sys_chroot", "mknod",
+                         "audit_write", "setfcap"]
+_UNITS = {"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "k": 1000, "M": 10**6, "G": 10**9}
+
+
+def quantity(text):
+    number, unit = re.fullmatch(r"([0-9.]+)([A-Za-z]*)", str(text)).groups()
+    return int(float(number) * _UNITS[unit])
+
+
+class KubeletPod:
+    """`objects` are all that the chart rendered; `folder` holds what the node's folders and volumes are.
+
+    `node` are the facts of the node: name, address.
+    """
+
+    def __init__(self, image, objects, folder, node, daemon_set=None):
+        self._image = image
+        self._folder = Path(folder)
+        self._objects = objects
+        template = daemon_set["spec"]["template"]
+        self.spec = template["spec"]
+        self._facts = {"metadata.name": "ds-worker-test", "metadata.namespace": "default",
+                       "spec.nodeName": node["name"], "status.hostIP": node["address"],
+                       "status.podIP": node["address"]}
+        self._sources = {volume["name"]: volume for volume in self.spec.get("volumes", [])}
+        assert len(self.spec["containers"]) == 1
+        self.manifest = self.spec["containers"][0]
+        self.container = None
+        self._containers = []
+
+    def start(self):
+        """Init containers, one after the other, then the container."""
+        for manifest in self.spec.get("initContainers", []):
+            container = self._launch(manifest)
+            assert container.wait(60) == 0, f"{manifest['name']}: {container.output()}"
+        self.container = self._launch(self.manifest)
+        return self.container
+
+    def probe(self, kind):
+        """(exit code, output) of startupProbe, readinessProbe or livenessProbe."""
+        return self.container.run(*self._exec(self.manifest[kind]))
+
+    def pre_stop(self):
+        """The process of the hook, started."""
+        return self.container.start(*self._exec(self.manifest["lifecycle"]["preStop"]))
+
+    def host_folder(self, path):
+        """What stands for that folder of the node."""
+        return self._folder / "host" / path.lstrip("/")
+
+    def end(self):
+        for container in self._containers:
+            container.end()
+
+    def environment(self, manifest):
+        values = {}
+        for row in manifest.get("env", []):
+            values[row["name"]] = self._value_of(row, manifest, values)
+        return values
+
+    def _launch(self, manifest):
+        environment = self.environment(manifest)
+        arguments = [_expand(word, environment) for word in manifest.get("args", [])]
+        command = [_expand(word, environment) for word in manifest.get("command", [])]
+        volumes = {}
+        # A folder before what is mounted in it.
+        for mount in sorted(manifest.get("volumeMounts", []), key=lambda row: row["mountPath"]):
+            volumes[mount["mountPath"]] = self._volume(mount["name"]) / mount.get("subPath", "")
+        user, capabilities = self._identity(manifest)
+        container = Container(self._image, arguments, environment, volumes, command or None,
+                              user=user, capabilities=capabilities)
+        self._containers.append(container)
+        return container
+
+    def _value_of(self, row, manifest, earlier):
+        if "valueFrom" not in row:
+            return _expand(str(row.get("value", "")), earlier)
+        source = row["valueFrom"]
+        if "fieldRef" in source:
+            return self._facts[source["fieldRef"]["fieldPath"]]
+        wanted = source["resourceFieldRef"]  # nothing else is known
+        kind, name = wanted["resource"].split(".", 1)
+        return str(quantity(manifest["resources"][kind][name]) // quantity(wanted.get("divisor", 1)))
+
+    def _volume(self, name):
+        source = self._sources[name]
+        if "hostPath" in source:
+            path = source["hostPath"]["path"]
+            if path == "/etc/localtime":
+                return Path(path)
+            return _made(self.host_folder(path))
+        if "emptyDir" in source:
+            folder = _made(self._folder / "empty" / name)
+            folder.chmod(0o777)
+            return folder
+        folder = _made(self._folder / "data" / name)
+        if "configMap" in source:
+            texts = self._object("ConfigMap", source["configMap"]["name"])["data"]
+            files = {key: text.encode() for key, text in texts.items()}
+        else:
+            secret = self._object("Secret", source["secret"]["secretName"])
+            files = {key: base64.b64decode(text) for key, text in secret["data"].items()}
+        for key, content in files.items():
+            (folder / key).write_bytes(content)
+        return folder
+
+    def _object(self, kind, name):
+        return next(item for item in self._objects
+                    if item["kind"] == kind and item["metadata"]["name"] == name)
+
+    def _identity(self, manifest):
+        """(user, capabilities); None for those of a privileged container."""
+        context = {**self.spec.get("securityContext", {}), **manifest.get("securityContext", {})}
+        image_uid, image_gid = self._image.user.split(":")
+        uid = context.get("runAsUser", image_uid)
+        gid = context.get("runAsGroup", image_gid if str(uid) == image_uid else 0)
+        assert not (context.get("runAsNonRoot") and str(uid) == "0"), "refused by a kubelet"
+        if context.get("privileged"):
+            return f"{uid}:{gid}", None
+        capabilities = context.get("capabilities", {})
+        dropped = [name.lower() for name in capabilities.get("drop", [])]
+        kept = [] if "all" in dropped else [name for name in _DEFAULT_CAPABILITIES
+                                            if name not in dropped]
+        kept += [name.lower() for name in capabilities.get("add", [])]
+        # Kubernetes gives none of them to a process that is not root.
+        return f"{uid}:{gid}", kept if str(uid) == "0" else []
+
+    @staticmethod
+    def _exec(handler):
+        return handler["exec"]["command"]
+
+
+def _expand(text, values):
+    """$(NAME) of a name that is known, as Kubernetes has it."""
+    return re.sub(r"\$\((\w+)\)", lambda match: values.get(match.group(1), match.group(0)), text)
+
+
+def _made(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    # Of root, as a kubelet makes it: an init container has to hand it over.
+    os.chmod(folder, 0o755)
+    return folder
