@@ -15,8 +15,9 @@ debian=(
   # memory, logs, hashing, reports
   libfmt-dev libjemalloc-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev
   # Python client, wheel, tests
-  libgmock-dev libgtest-dev pybind11-dev python3 python3-dev python3-pytest python3-pytest-rerunfailures python3-venv python3-wheel procps
-  numactl shellcheck
+  libgmock-dev libgtest-dev mypy pybind11-dev python3 python3-dev python3-numpy python3-pytest python3-pytest-rerunfailures python3-venv python3-wheel procps
+  # tests of the container image
+  numactl openssl python3-yaml shellcheck
 )
 debian_bench=(libbenchmark-dev libhiredis-dev libmemcached-dev memcached python3-pymemcache python3-redis
   redis-server ucx-utils)
@@ -27,7 +28,8 @@ openeuler=(
   binutils ccache cmake gcc-c++ git make ninja-build patchelf pkgconf
   asio-devel grpc-devel grpc-plugins libibverbs librdmacm rdma-core-devel ucx-devel protobuf-devel protozero-devel etcd
   fmt-devel jemalloc-devel spdlog-devel xxhash-devel json-devel
-  gmock-devel gtest-devel pybind11-devel python3-devel python3-pytest python3-wheel procps-ng numactl
+  gmock-devel gtest-devel pybind11-devel python3-devel python3-numpy python3-pytest python3-wheel procps-ng
+  numactl openssl python3-pyyaml
 )
 
 as_root() {

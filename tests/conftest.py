@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster import Cluster, Dscli
+from session_wire import Session
 
 
 @contextmanager
@@ -61,6 +62,14 @@ def cluster(new_cluster):
 def pair(module_cluster):
     """Two workers that a whole module of tests uses and leaves as they are."""
     return module_cluster().start(2)
+
+
+@pytest.fixture
+def wire(pair):
+    """A session with the first of them, by hand."""
+    session = Session(pair[0], unix_socket=True)
+    yield session
+    session.close()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ some milliseconds. Exits with 1 if one of them saw a value that nobody ever set.
 
 import os
 import random
+import select
 import signal
 import sys
 import time
@@ -64,6 +65,15 @@ def live(host, port, rng):
             os._exit(_BAD_VALUE)
 
 
+def end_at(kill_at, pid):
+    """Kills the process when its time has come, unless it ends before; returns its status."""
+    descriptor = os.pidfd_open(pid)
+    select.select([descriptor], [], [], max(0, kill_at - time.monotonic()))
+    os.close(descriptor)
+    os.kill(pid, signal.SIGKILL)
+    return os.waitpid(pid, 0)[1]
+
+
 def main():
     host, port, rounds, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
     rng = random.Random(seed)
@@ -80,11 +90,9 @@ def main():
             living.append((time.monotonic() + rng.uniform(0, _LIFE_MAX_S), pid))
         living.sort()
         kill_at, pid = living.pop(0)
-        time.sleep(max(0, kill_at - time.monotonic()))
-        os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
+        status = end_at(kill_at, pid)
         if os.WIFEXITED(status):
-            sys.exit(f"client {begun} ended with {os.WEXITSTATUS(status)}")
+            sys.exit(f"a client ended by itself, with {os.WEXITSTATUS(status)}")
 
 
 if __name__ == "__main__":

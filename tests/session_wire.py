@@ -14,6 +14,8 @@ OK, DUPLICATED, INVALID, NOT_FOUND, DISCONNECT, NOT_SUPPORTED, KEY_EXISTS = 0, 1
 _HEADER = struct.Struct("<IHHIIQQ")
 _MAGIC = 0x31535944
 _DESCRIPTORS_MAX = 64
+# In the control segment: words of 8 bytes, after its header and 4096 pins (src/shm/control_segment.h).
+LEASES_AT, LEASE_SLOTS = 64 + 4096 * 4, 32
 
 
 def varint(number):
@@ -172,3 +174,13 @@ class Session:
         for descriptor in self.descriptors:
             os.close(descriptor)
         self.descriptors = []
+
+
+def closes(session, data):
+    """Whether the worker ends the connection because of it, without an answer."""
+    session.send(data)
+    try:
+        session.reply()
+    except (EOFError, ConnectionResetError):
+        return True
+    return False

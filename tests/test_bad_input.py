@@ -8,7 +8,7 @@ import pytest
 
 from cluster import free_port, listening_ports, wait_until
 from session_wire import (ABANDON, CREATE, DUPLICATED, EXPIRE, GET, INVALID, KEY_EXISTS, NOT_SUPPORTED, OK, RELEASE, REQUESTS,
-                          SET, SIZES, Session, bytes_field, frame, hello, number_field, numbers_field, set_body, set_item,
+                          SET, SIZES, Session, bytes_field, closes, frame, hello, number_field, numbers_field, set_body, set_item,
                           status_of)
 from yr.datasystem import KVClient
 
@@ -162,23 +162,6 @@ def test_a_client_of_another_protocol_is_told_both_versions(pair, versions):
         stranger.reply()
     assert pair[0].status()["clients"]["refused_connections"] == refused + 1
     assert pair[0].client().health_check().is_ok()
-
-
-@pytest.fixture
-def wire(pair):
-    session = Session(pair[0], unix_socket=True)
-    yield session
-    session.close()
-
-
-def closes(session, data):
-    """Whether the worker ends the connection because of it."""
-    session.send(data)
-    try:
-        while True:
-            session.reply()
-    except (EOFError, ConnectionResetError):
-        return True
 
 
 @pytest.mark.parametrize("items,payload", [([set_item(b"k", 5)], b"four"), ([set_item(b"k", 3)], b"four"), ([], b"x"),

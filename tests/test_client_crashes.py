@@ -91,6 +91,14 @@ def holdings(worker):
             "descriptors": len(list(Path(f"/proc/{worker.pid}/fd").iterdir()))}
 
 
+def wait_for_holdings(worker, before):
+    try:
+        wait_until(lambda: holdings(worker) == before)
+    except AssertionError:
+        assert holdings(worker) == before  # shows what is different
+        raise
+
+
 def test_killed_clients_leave_nothing_behind_and_others_notice_nothing(cluster, seed):
     worker, = cluster.start(1, shared_memory_size_mb=256)
     client = worker.client()
@@ -110,11 +118,7 @@ def test_killed_clients_leave_nothing_behind_and_others_notice_nothing(cluster, 
     for each in worker._clients[1:]:
         each.close()
     client.delete([*KEYS, "steady"])
-
-    def as_before():
-        now = holdings(worker)
-        return now == before or (print(now, before) and False)
-    wait_until(as_before, what=f"what the worker held before: {before}")
+    wait_for_holdings(worker, before)
 
 
 def test_the_index_cannot_be_written_and_no_segment_be_cut(pair):

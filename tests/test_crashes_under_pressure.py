@@ -6,9 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cluster import wait_until
 from crashing_clients_under_pressure import KEYS
-from test_client_crashes import holdings
+from test_client_crashes import holdings, wait_for_holdings
 from yr.datasystem import WriteMode
 
 SCRIPT = Path(__file__).with_name("crashing_clients_under_pressure.py")
@@ -42,7 +41,5 @@ def test_clients_that_are_killed_while_memory_is_short_leave_nothing_behind(clus
     for worker in workers:
         for each in worker._clients[1:]:
             each.close()
-
-    def as_before():
-        return [holdings(worker) for worker in workers] == before
-    wait_until(as_before, what=f"what the workers held before: {before}")
+    for worker, held in zip(workers, before):
+        wait_for_holdings(worker, held)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 import pytest
 
 from cluster import wait_until
-from session_wire import CONTROL, GET, MARKS, Session, bytes_field, frame, number_field, set_item
+from session_wire import CONTROL, GET, LEASE_SLOTS, LEASES_AT, MARKS, Session, bytes_field, frame, number_field, set_item
 from yr.datasystem import WriteMode
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -156,12 +156,10 @@ def test_whatever_a_client_writes_into_its_leases_its_memory_comes_back(cluster,
     session = Session(worker, unix_socket=True)
     descriptor, size = session.segments()[CONTROL]
     control = mmap.mmap(descriptor, size)
-    leases = 64 + 4096 * 4  # shm/control_segment.h: behind header and pins
     for turn in range(20):
         whole, items = session.set([set_item(b"leased-%d" % turn, 5)], b"value", lease_size=64 * KIB)
         assert whole[0] == items[0][0] == 0
-        for slot in range(32):
-            control[leases + slot * 8:leases + slot * 8 + 8] = word.to_bytes(8, "little")
+        control[LEASES_AT:LEASES_AT + 8 * LEASE_SLOTS] = word.to_bytes(8, "little") * LEASE_SLOTS
     assert worker.status()["clients"]["leased_bytes"] <= 8 * 64 * KIB
     client = worker.client()
     client.set("mine", b"x" * (20 * MIB))

@@ -8,30 +8,12 @@ import pytest
 
 from cluster import wait_until
 from session_wire import (ABANDON, CONTROL, CREATE, DATA, DELETE, DISCONNECT, DUPLICATED, EXIST, EXPIRE, GET, HEALTH,
-                          INVALID, KEY_EXISTS, OK, RELEASE, REPORT, REQUESTS, SET, SIZES, Session, bytes_field, fields, frame,
+                          INVALID, KEY_EXISTS, LEASES_AT, OK, RELEASE, REPORT, REQUESTS, SET, SIZES, Session, bytes_field, closes, fields, frame,
                           hello, number_field, numbers_field, set_body, set_item, status_of, varint)
 
-_LEASES_AT = 16448  # in the control segment: after its header and 4096 pins (src/shm/control_segment.h)
 _LEASES_MAX = 8
 _LEASE_MIN = 16 << 10
 _BATCH_MAX, _ITEMS_MAX = 10_000, 16_384
-
-
-@pytest.fixture
-def wire(pair):
-    session = Session(pair[0], unix_socket=True)
-    yield session
-    session.close()
-
-
-def closes(session, data):
-    """Whether the worker ends the connection because of it, without an answer."""
-    session.send(data)
-    try:
-        session.reply()
-    except (EOFError, ConnectionResetError):
-        return True
-    return False
 
 
 def refused(worker):
@@ -211,12 +193,12 @@ class Control:
         self._memory = mmap.mmap(*session.segments()[CONTROL])
 
     def word(self, slot):
-        return struct.unpack_from("<Q", self._memory, _LEASES_AT + 8 * slot)[0]
+        return struct.unpack_from("<Q", self._memory, LEASES_AT + 8 * slot)[0]
 
     def take(self, lease):
         slot, buffer, _ = lease
         assert self.word(slot) == buffer << 2 | 1
-        struct.pack_into("<Q", self._memory, _LEASES_AT + 8 * slot, buffer << 2 | 2)
+        struct.pack_into("<Q", self._memory, LEASES_AT + 8 * slot, buffer << 2 | 2)
 
 
 def lease_of(session, size):

@@ -17,8 +17,9 @@
 namespace datasystem {
 
 namespace client {
+class LocalReads;
 class PendingGet;
-}
+}  // namespace client
 
 struct SetParam {
   WriteMode writeMode = WriteMode::NONE_L2_CACHE;
@@ -152,6 +153,7 @@ class DATASYSTEM_API KVClient {
   Status UpdateAkSk(const std::string& accessKey, const SensitiveValue& secretKey);
 
  private:
+  friend class client::LocalReads;
   friend class client::PendingGet;
   struct Impl;
   std::unique_ptr<Impl> impl_;

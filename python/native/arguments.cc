@@ -9,16 +9,26 @@ void ThrowInvalidType(const std::string& name, const char* valid) {
   throw py::type_error("The input of " + name + " has invalid type, valid type: [" + valid + "]");
 }
 
+bool BoolOf(py::handle value, const std::string& name) {
+  if (!PyBool_Check(value.ptr())) ThrowInvalidType(name, "bool");
+  return value.ptr() == Py_True;
+}
+
+std::string_view TextOf(py::handle value, const std::string& name) {
+  if (!PyUnicode_CheckExact(value.ptr())) ThrowInvalidType(name, "str");
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
+  if (text == nullptr) throw py::error_already_set();
+  return {text, static_cast<size_t>(size)};
+}
+
 std::vector<std::string> KeysOf(const py::list& keys) {
   std::vector<std::string> names;
   names.reserve(keys.size());
   for (size_t i = 0; i < keys.size(); ++i) {
-    PyObject* key = PyList_GET_ITEM(keys.ptr(), i);
+    PyObject* const key = PyList_GET_ITEM(keys.ptr(), i);
     if (!PyUnicode_CheckExact(key)) ThrowInvalidType("keys[" + std::to_string(i) + "]", "str");
-    Py_ssize_t size = 0;
-    const char* text = PyUnicode_AsUTF8AndSize(key, &size);
-    if (text == nullptr) throw py::error_already_set();
-    names.emplace_back(text, size);
+    names.emplace_back(TextOf(key, "key"));
   }
   return names;
 }

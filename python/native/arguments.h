@@ -17,8 +17,13 @@ namespace py = pybind11;
 // for what is inside a list, which only the native side looks at.
 [[noreturn]] void ThrowInvalidType(const std::string& name, const char* valid);
 
+bool BoolOf(py::handle value, const std::string& name);
+
 // TypeError names the first element that is not exactly a str.
 std::vector<std::string> KeysOf(const py::list& keys);
+
+// TypeError unless it is exactly a str. The text is the object's own.
+std::string_view TextOf(py::handle value, const std::string& name);
 
 // TypeError unless it is exactly an int, RuntimeError unless low <= value <= high; the words are those of
 // yr.datasystem.util.

@@ -12,8 +12,6 @@ namespace datasystem::python {
 namespace {
 
 constexpr int64_t kInt32Max = INT32_MAX;
-// Below, a copy is done before another thread could have taken the GIL (about 1 µs).
-constexpr size_t kCopyWithoutGilMin = 16 * 1024;
 
 [[noreturn]] void Throw(StatusCode code, const std::string& message) {
   ThrowIfError(client::WithTraceId(Status(code, message)));
@@ -106,7 +104,7 @@ void BufferHandle::MemoryCopy(py::handle value) {
   const ValueView view(value, "value");
   const std::string_view bytes = view.bytes();
   Status status;
-  if (bytes.size() < kCopyWithoutGilMin) {
+  if (bytes.size() <= kCopyWithGilMax) {
     status = buffer_->MemoryCopy(bytes.data(), bytes.size());
   } else {
     ++exports_;

@@ -10,8 +10,10 @@
 #include "client/worker_report.h"
 #include "datasystem/context/context.h"
 #include "datasystem/utils/status.h"
+#include "enums.h"
 #include "gil.h"
 #include "kv_client.h"
+#include "read_only_buffer.h"
 #include "results.h"
 
 namespace datasystem::python {
@@ -40,6 +42,7 @@ std::string WorkerReport(const std::string& host, int32_t port, int64_t timeout_
 PYBIND11_MODULE(libds_client_py, module) {
   GilRelease::Prepare();
   py::module_::import("atexit").attr("register")(py::cpp_function(&GilRelease::EndCalls));
+  BindEnums(module);
   BindStatus(module);
   BindReadOnlyBuffer(module);
   BindBuffer(module);

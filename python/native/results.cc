@@ -1,16 +1,14 @@
 #include "results.h"
 
-#include <cstring>
-#include <memory>
 #include <stdexcept>
+#include <utility>
 
+#include "client/copy.h"
 #include "gil.h"
+#include "read_only_buffer.h"
 
 namespace datasystem::python {
 namespace {
-
-// Below, a copy is done before another thread could have taken the GIL (about 1 µs).
-constexpr size_t kCopyWithoutGilMin = 16 * 1024;
 
 struct Copy {
   char* to;
@@ -19,18 +17,15 @@ struct Copy {
 };
 
 void Run(const std::vector<Copy>& copies) {
-  for (const Copy& copy : copies) std::memcpy(copy.to, copy.from, copy.size);
+  for (const auto& [to, from, size] : copies) {
+    client::Copy({reinterpret_cast<std::byte*>(to), size}, {static_cast<const std::byte*>(from), size});
+  }
 }
 
 }  // namespace
 
 void ThrowIfError(const Status& status) {
   if (status.IsError()) throw std::runtime_error(status.ToString());
-}
-
-HeldBuffer::~HeldBuffer() {
-  GilRelease without_gil;
-  buffer_.reset();
 }
 
 py::list CopyOut(std::vector<Optional<ReadOnlyBuffer>>& values, bool as_text) {
@@ -57,9 +52,9 @@ py::list CopyOut(std::vector<Optional<ReadOnlyBuffer>>& values, bool as_text) {
     total += size;
     result[i] = std::move(bytes);
   }
-  if (total < kCopyWithoutGilMin) Run(copies);
+  if (total <= kCopyWithGilMax) Run(copies);
   GilRelease without_gil;
-  if (total >= kCopyWithoutGilMin) Run(copies);
+  if (total > kCopyWithGilMax) Run(copies);
   values.clear();
   return result;
 }
@@ -67,29 +62,16 @@ py::list CopyOut(std::vector<Optional<ReadOnlyBuffer>>& values, bool as_text) {
 py::list WrapBuffers(std::vector<Optional<ReadOnlyBuffer>>& values) {
   py::list result(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
-    result[i] = values[i] ? py::cast(std::make_unique<HeldBuffer>(std::move(*values[i]))) : py::none();
+    if (!values[i]) {
+      result[i] = py::none();
+      continue;
+    }
+    auto buffer = py::reinterpret_steal<py::object>(
+        NewReadOnlyBuffer(std::move(*values[i]), Release::kMayTellWorker));
+    if (!buffer) throw py::error_already_set();
+    result[i] = std::move(buffer);
   }
   return result;
-}
-
-void BindReadOnlyBuffer(py::module_& module) {
-  // A memoryview of it keeps the object, and with it the value's memory, alive.
-  py::class_<HeldBuffer>(module, "ReadOnlyBuffer", py::buffer_protocol())
-      .def_buffer([](HeldBuffer& buffer) {
-        return py::buffer_info(static_cast<const unsigned char*>(buffer->ImmutableData()),
-                               static_cast<py::ssize_t>(buffer->GetSize()));
-      })
-      .def("rlatch",
-           [](const HeldBuffer& buffer, uint64_t timeout_sec) {
-             Status status;
-             {
-               GilRelease without_gil;
-               status = buffer->RLatch(timeout_sec);
-             }
-             ThrowIfError(status);
-           })
-      .def("unrlatch", [](const HeldBuffer& buffer) { ThrowIfError(buffer->UnRLatch()); })
-      .def("__len__", [](const HeldBuffer& buffer) { return buffer->GetSize(); });
 }
 
 }  // namespace datasystem::python

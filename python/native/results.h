@@ -3,6 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -14,31 +15,18 @@ namespace datasystem::python {
 
 namespace py = pybind11;
 
+// More than this is copied without the GIL. A thread that waits for it would not get it earlier anyway: it asks for it
+// after milliseconds (sys.getswitchinterval), and so much takes a few microseconds.
+constexpr size_t kCopyWithGilMax = 64 * 1024;
+
 // RuntimeError with the text of an error status.
 void ThrowIfError(const Status& status);
-
-// Letting go of a value may tell the worker so: that happens without the GIL.
-class HeldBuffer {
- public:
-  explicit HeldBuffer(ReadOnlyBuffer buffer) : buffer_(std::move(buffer)) {}
-  HeldBuffer(const HeldBuffer&) = delete;
-  HeldBuffer& operator=(const HeldBuffer&) = delete;
-  ~HeldBuffer();
-
-  const ReadOnlyBuffer& operator*() const { return *buffer_; }
-  const ReadOnlyBuffer* operator->() const { return &*buffer_; }
-
- private:
-  Optional<ReadOnlyBuffer> buffer_;
-};
 
 // One bytes (or str) per value, None for an absent one. Empties `values`. Needs the GIL, and releases it
 // while it copies much.
 py::list CopyOut(std::vector<Optional<ReadOnlyBuffer>>& values, bool as_text);
 
-// One HeldBuffer per value, None for an absent one. Needs the GIL.
+// One ReadOnlyBuffer per value, None for an absent one. Needs the GIL.
 py::list WrapBuffers(std::vector<Optional<ReadOnlyBuffer>>& values);
-
-void BindReadOnlyBuffer(py::module_& module);
 
 }  // namespace datasystem::python

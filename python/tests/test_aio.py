@@ -2,12 +2,14 @@
 
 import asyncio
 import inspect
+import subprocess
+import sys
 import threading
 import uuid
 
 import pytest
 
-from yr.datasystem import KVClient
+from yr.datasystem import Context, KVClient
 from yr.datasystem.aio import AsyncKVClient
 from yr.datasystem.kv_client import ExistenceOpt, ReadParam
 
@@ -104,6 +106,92 @@ def test_a_cancelled_get_leaves_the_client_in_order(worker, client):
         client.set(key, b"v")
         assert await waiting.get([key, key + "-absent"]) == [b"v", None]
         client.delete([key])
+    run(worker, scenario)
+
+
+def test_closing_ends_the_calls_under_way_and_the_client_can_connect_again(worker, client):
+    async def scenario(waiting, key):
+        gets = [asyncio.ensure_future(waiting.get([f"{key}-{i}"], sub_timeout_ms=60_000)) for i in range(200)]
+        views = asyncio.ensure_future(waiting.get_buffers([key], 60_000))
+        while not waiting._calls._pending:
+            await asyncio.sleep(0)
+        await waiting.close()
+        for get in [*gets, views]:
+            with pytest.raises(RuntimeError, match=r"^code: \[Not ready\], msg: \[the client was closed"):
+                await get
+        await waiting.init()
+        await waiting.set(key, b"v")
+        assert await waiting.get([key]) == [b"v"]
+        client.delete([key])
+    run(worker, scenario)
+
+
+def test_what_is_on_this_node_needs_no_thread(worker, client):
+    client.set("aio-here", b"value")
+
+    async def scenario(waiting, key):
+        await waiting.close()  # and with it its threads
+        waiting._client.init()
+        assert await waiting.get(["aio-here"]) == [b"value"]
+        assert (await waiting.get_read_only_buffers(["aio-here"]))[0].immutable_data() == b"value"
+        assert await waiting.exist(["aio-here"]) == [True]
+        assert waiting._calls._threads == 0
+    run(worker, scenario)
+    client.delete(["aio-here"])
+
+
+def test_large_values_are_not_copied_on_the_loop(worker, client):
+    client.set("aio-large", bytes(8 << 20))
+
+    async def scenario(waiting, key):
+        assert waiting._client._find_copies(["aio-large"], False) is None
+        assert await waiting.get(["aio-large"]) == [bytes(8 << 20)]
+    run(worker, scenario)
+    client.delete(["aio-large"])
+
+
+CHILD = """
+import asyncio, os, sys
+from yr.datasystem.aio import AsyncKVClient
+worker = sys.argv[1], int(sys.argv[2])
+async def parent():
+    client = AsyncKVClient(*worker)
+    await client.init()
+    await client.set("aio-fork", b"parents")
+    return client
+client = asyncio.run(parent())
+async def child():
+    for call in (client.set("k", b"v"), client.get(["aio-fork"]), client.exist(["aio-fork"]), client.close()):
+        try:
+            await call
+        except RuntimeError as failure:
+            print("new" if "after fork" in str(failure) else failure, flush=True)
+    async with AsyncKVClient(*worker) as own:
+        print(await own.get(["aio-fork"]), flush=True)
+        await own.set("aio-fork", b"childs")
+if os.fork() == 0:
+    asyncio.run(child())
+    os._exit(0)
+os.wait()
+print(asyncio.run(client.get(["aio-fork"])), asyncio.run(client.delete(["aio-fork"])))
+"""
+
+
+def test_after_a_fork_it_says_so_and_a_new_one_works(worker):
+    ended = subprocess.run([sys.executable, "-c", CHILD, worker[0], str(worker[1])], capture_output=True, text=True,
+                           timeout=60)
+    assert ended.stdout.splitlines() == ["new"] * 4 + ["[b'parents']", "[b'childs'] []"], ended.stderr
+
+
+def test_the_trace_id_of_the_thread_is_that_of_its_calls(worker):
+    async def scenario(client, key):
+        Context.set_trace_id("aio/trace")
+        try:
+            for call in (client.get([key]), client.get([key], sub_timeout_ms=5), client.expire([key], 1)):
+                with pytest.raises(RuntimeError, match="traceId: aio/trace"):
+                    await call
+        finally:
+            Context.set_trace_id("")
     run(worker, scenario)
 
 

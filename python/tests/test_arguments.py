@@ -178,3 +178,31 @@ def test_trace_ids_are_shown_in_errors_and_checked(idle):
         Context.set_trace_id("x" * 256)
     with refused(TypeError, TEXT.format("trace_id", "str")):
         Context.set_trace_id(None)
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda client: client.get(), "get() missing required argument 'keys'"),
+    (lambda client: client.set("k"), "set() missing required argument 'val'"),
+    (lambda client: client.get(["k"], False, 0, 0), "get() takes at most 3 arguments (4 given)"),
+    (lambda client: client.get(["k"], keys=["k"]), "get() got multiple values for argument 'keys'"),
+    (lambda client: client.exist(["k"], timeout=1), "exist() got an unexpected keyword argument 'timeout'"),
+])
+def test_wrong_arguments_are_named_as_python_does(idle, call, text):
+    with refused(TypeError, text):
+        call(idle)
+
+
+def test_calls_without_a_wrapper_take_arguments_by_name(idle):
+    for call in (lambda: idle.get(sub_timeout_ms=0, keys=["k"], convert_to_str=True), lambda: idle.exist(keys=["k"]),
+                 lambda: idle.get_read_only_buffers(timeout_ms=0, keys=["k"]),
+                 lambda: idle.set(val=b"v", key="k", ttl_second=2**32 - 1, write_mode=WriteMode.NONE_L2_CACHE)):
+        with pytest.raises(RuntimeError, match=r"^code: \[Not ready\]"):
+            call()
+    for ttl in (2**32, 2**70):
+        with pytest.raises(RuntimeError, match=f"Invalid ttl_second size {ttl} is set"):
+            idle.set("k", b"v", ttl_second=ttl)
+
+
+def test_a_client_whose_constructor_did_not_run_is_refused():
+    with pytest.raises(TypeError, match="__init__"):
+        KVClient.__new__(KVClient).get(["k"])

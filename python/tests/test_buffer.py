@@ -6,6 +6,7 @@ import threading
 import time
 import uuid
 
+import numpy
 import pytest
 
 from yr.datasystem import Buffer, KVClient
@@ -162,7 +163,6 @@ def test_a_buffer_outlives_its_client(worker, client, keys):
 
 @pytest.mark.parametrize("make", ["frombuffer", "asarray"])
 def test_numpy_arrays_of_a_view_stop_the_publication_as_slices_do(client, keys, make):
-    numpy = pytest.importorskip("numpy")
     [buffer] = client.mcreate(keys[:1], [LARGE])
     view = buffer.mutable_data()
     view[:] = bytes(LARGE)  # fresh memory has any content
@@ -178,7 +178,6 @@ def test_numpy_arrays_of_a_view_stop_the_publication_as_slices_do(client, keys, 
 
 
 def test_numpy_reads_and_fills_buffers_without_a_copy(client, keys):
-    numpy = pytest.importorskip("numpy")
     [buffer] = client.mcreate(keys[:1], [8 * 1000])
     array = numpy.frombuffer(buffer, dtype="f8")
     array[:] = numpy.arange(1000)
@@ -194,3 +193,40 @@ def test_numpy_reads_and_fills_buffers_without_a_copy(client, keys):
     assert client.get([keys[1]]) == [seen.tobytes()]
     with pytest.raises(TypeError, match="with gaps"):
         client.set(keys[1], seen[::2])
+
+
+def address_of(array):
+    return array.__array_interface__["data"][0]
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+def test_numpy_takes_buffers_themselves_and_sees_the_same_memory(client, keys, size):
+    numpy = pytest.importorskip("numpy")
+    client.set(keys[0], os.urandom(size))
+    [stored] = client.get_read_only_buffers(keys[:1])
+    array = numpy.asarray(stored)
+    assert array.dtype == "u1" and array.shape == (size,) and not array.flags.writeable
+    assert address_of(array) == address_of(numpy.frombuffer(stored.immutable_data(), "u1"))
+    # What is on this node is read where it is: two views of a key are one memory.
+    assert address_of(array) == address_of(numpy.asarray(client.get_read_only_buffers(keys[:1])[0]))
+    [buffer] = client.mcreate(keys[1:], [size])
+    filled = numpy.asarray(buffer)
+    assert filled.flags.writeable
+    assert address_of(filled) == address_of(numpy.frombuffer(buffer.mutable_data(), "u1"))
+    filled[:] = array
+    del filled
+    client.mset_buffer([buffer])
+    expected = array.tobytes()
+    del stored
+    gc.collect()
+    client.delete(keys[:1])
+    assert client.get(keys[1:]) == [expected] and array.tobytes() == expected  # the array keeps its memory
+
+
+def test_a_read_only_buffer_is_made_by_a_client_only(client, keys):
+    client.set(keys[0], b"value")
+    [stored] = client.get_read_only_buffers(keys[:1])
+    with pytest.raises(TypeError):
+        type(stored)()
+    assert memoryview(stored).readonly
+    assert repr(stored) == "<ReadOnlyBuffer of 5 bytes>" and bytes(stored) == b"value"

@@ -1,6 +1,5 @@
 """The package as users get it."""
 
-import ast
 import os
 import subprocess
 import sys
@@ -30,19 +29,6 @@ def test_a_name_that_this_version_lacks_says_so(name):
     with pytest.raises(ImportError, match=f"this version of yr.datasystem has no {name}"):
         exec(f"from yr.datasystem import {name}")
     assert not hasattr(yr.datasystem, "no_such_name")
-
-
-def test_the_stub_of_the_native_module_has_its_names():
-    stub = ast.parse(Path(MODULE).parent.joinpath("libds_client_py.pyi").read_text())
-    for node in stub.body:
-        if isinstance(node, ast.ClassDef):
-            native = getattr(libds_client_py, node.name)
-            stated = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
-            there = {name for name, value in vars(native).items()
-                     if not name.startswith("_") and callable(value)}
-            # Before Python 3.12 the buffer protocol has no method.
-            assert {name for name in stated if not name.startswith("_")} == there - {"name", "value"} - {
-                name for name in there if name in getattr(native, "__members__", {})}
 
 
 def test_the_cache_type_has_both_spellings():

@@ -70,6 +70,32 @@ def test_other_threads_run_while_values_are_copied(client):
         client.delete(["large"])
 
 
+def test_a_read_of_a_small_value_on_this_node_does_not_give_the_interpreter_away(client):
+    client.set("small", bytes(1024))
+    stop = False
+
+    def busy():
+        while not stop:
+            pass
+
+    interval = sys.getswitchinterval()
+    thread = threading.Thread(target=busy)
+    thread.start()
+    sys.setswitchinterval(5)  # who gives the interpreter to a busy thread has it back after this time
+    try:
+        begin = time.monotonic()
+        for _ in range(2000):
+            client.get(["small"])
+            client.get_read_only_buffers(["small"])
+            client.exist(["small"])
+            assert time.monotonic() - begin < 5
+    finally:
+        stop = True
+        sys.setswitchinterval(interval)
+        thread.join()
+        client.delete(["small"])
+
+
 def test_one_client_serves_many_threads(client):
     failures = []
 

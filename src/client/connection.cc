@@ -27,6 +27,8 @@ constexpr milliseconds kSlice{100};
 constexpr std::chrono::microseconds kSpinMax{50};
 // Holds a usual answer whole; grows for batches and shrinks again.
 constexpr size_t kBufferSize = 16 << 10;
+// From here on the copy out of the buffer costs more than the calls that it saves.
+constexpr size_t kReadDirectMin = 8 << 10;
 
 void SetTimeout(int socket, int option, milliseconds timeout) {
   const timeval value{.tv_sec = timeout.count() / 1000, .tv_usec = timeout.count() % 1000 * 1000};
@@ -271,9 +273,20 @@ Status Connection::ReceivePayload(std::span<std::byte> bytes, const Deadline& de
   if (buffered > 0) std::memcpy(bytes.data(), buffer_.data() + begin_, buffered);
   begin_ += buffered;
   payload_left_ -= bytes.size();
+  const uint64_t behind = payload_left_;  // of the payload: all that can come
   for (bytes = bytes.subspan(buffered); !bytes.empty();) {
-    ASSIGN_OR_RETURN(const size_t count, ReceiveSome(bytes, deadline));
-    bytes = bytes.subspan(count);
+    if (bytes.size() >= kReadDirectMin || behind == 0) {
+      ASSIGN_OR_RETURN(const size_t count, ReceiveSome(bytes, deadline));
+      bytes = bytes.subspan(count);
+      continue;
+    }
+    // Of many small values a whole buffer comes with one system call.
+    const size_t wanted = std::min<uint64_t>(buffer_.size(), bytes.size() + behind);
+    begin_ = end_ = 0;
+    ASSIGN_OR_RETURN(end_, ReceiveSome(std::span(buffer_).first(wanted), deadline));
+    begin_ = std::min(end_, bytes.size());
+    std::memcpy(bytes.data(), buffer_.data(), begin_);
+    bytes = bytes.subspan(begin_);
   }
   if (payload_left_ == 0) step_ = Step::kIdle;
   return Status::OK();

@@ -16,7 +16,9 @@ uint64_t PhysicalMemory() {
          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-bool IsInPayload(const proto::GetItem& item) { return item.status.IsOk() && item.pin_id == 0; }
+bool IsInPayload(const proto::GetItem& item) {
+  return item.status.IsOk() && item.pin_id == 0 && !item.here;
+}
 
 // The sizes must account for the payload exactly, before the first byte of it is taken.
 Status CheckPayload(Connection& connection, const proto::GetReply& reply, uint64_t payload_size) {
@@ -63,7 +65,7 @@ Result<std::vector<Fetched>> TakeAnswer(const std::shared_ptr<Session>& session,
   if (!reply.ok()) return connection->ProtocolError(reply.status().GetMsg());
   // Every pin is claimed before anything can go wrong.
   for (const proto::GetItem& item : reply->items) {
-    fetched.push_back({.status = item.status});
+    fetched.push_back({.status = item.status, .here = item.status.IsOk() && item.here});
     if (item.pin_id != 0) fetched.back().pin = Claim::OfPin(session, item.pin_id);
   }
   RETURN_IF_ERROR(reply->status);
@@ -88,7 +90,7 @@ Result<std::vector<Fetched>> TakeAnswer(const std::shared_ptr<Session>& session,
         return errors::OutOfMemory("a value of {} bytes does not fit into a string", item.size);
       }
       RETURN_IF_ERROR(connection->ReceivePayload(bytes, deadline));
-    } else if (item.status.IsOk()) {
+    } else if (item.status.IsOk() && !item.here) {
       auto view = session->Resolve(item.location);
       if (!view.ok()) return connection->ProtocolError(view.status().GetMsg());
       if (view->size() != item.size || item.size == 0) {

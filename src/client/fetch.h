@@ -11,6 +11,7 @@ namespace datasystem::client {
 
 struct Fetched {
   Status status;
+  bool here = false;  // look into the index
   // In shared memory, kept there by `pin`; empty when the bytes went to where `place` said.
   std::span<const std::byte> view;
   Claim pin;

@@ -46,43 +46,48 @@ Status KVClient::Del(const std::string& key) {
   return Del(std::vector<std::string>{key}, failed);
 }
 
+namespace {
+
+// A call that changes keys and has an outcome for each. `request` makes the message for some of them.
+template <typename Reply, typename Context, typename MakeRequest>
+Status Change(const Context& context, const std::vector<std::string>& keys,
+              SessionMessage type, SessionMessage answer, MakeRequest request,
+              std::vector<std::string>& failed) {
+  ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
+  const auto encode = [&](std::vector<std::string> asked) {
+    auto message = request(std::move(asked));
+    message.timeout_ms = context.deadline.worker_timeout_ms();
+    return message.Encode();
+  };
+  const auto take = [&](size_t index, const std::vector<Status>& items, size_t position) {
+    outcomes[index] = items[position];
+  };
+  client::CallForKeys(*context.session, keys, client::LegalOf(outcomes), type, answer,
+                      &Reply::items, encode, take, outcomes, context.deadline);
+  failed = client::FailedOf(keys, outcomes);
+  return client::AnySucceeded(outcomes);
+}
+
+}  // namespace
+
 Status KVClient::Del(const std::vector<std::string>& keys, std::vector<std::string>& failedKeys) {
-  return impl_->Run([&](const Impl::Context& context) -> Status {
-    ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
-    const auto encode = [&](std::vector<std::string> asked) {
-      return proto::DeleteRequest{.keys = std::move(asked),
-                                  .timeout_ms = context.deadline.worker_timeout_ms()}
-          .Encode();
+  return impl_->Run([&](const auto& context) {
+    const auto request = [](std::vector<std::string> asked) {
+      return proto::DeleteRequest{.keys = std::move(asked)};
     };
-    const auto take = [&](size_t index, const std::vector<Status>& items, size_t position) {
-      outcomes[index] = items[position];
-    };
-    client::CallForKeys(*context.session, keys, client::LegalOf(outcomes), SessionMessage::kDelete,
-                        SessionMessage::kDeleteReply, &proto::DeleteReply::items, encode, take,
-                        outcomes, context.deadline);
-    failedKeys = client::FailedOf(keys, outcomes);
-    return client::AnySucceeded(outcomes);
+    return Change<proto::DeleteReply>(context, keys, SessionMessage::kDelete,
+                                      SessionMessage::kDeleteReply, request, failedKeys);
   });
 }
 
 Status KVClient::Expire(const std::vector<std::string>& keys, uint32_t ttlSeconds,
                         std::vector<std::string>& failedKeys) {
-  return impl_->Run([&](const Impl::Context& context) -> Status {
-    ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
-    const auto encode = [&](std::vector<std::string> asked) {
-      return proto::ExpireRequest{.keys = std::move(asked),
-                                  .ttl_second = ttlSeconds,
-                                  .timeout_ms = context.deadline.worker_timeout_ms()}
-          .Encode();
+  return impl_->Run([&](const auto& context) {
+    const auto request = [ttlSeconds](std::vector<std::string> asked) {
+      return proto::ExpireRequest{.keys = std::move(asked), .ttl_second = ttlSeconds};
     };
-    const auto take = [&](size_t index, const std::vector<Status>& items, size_t position) {
-      outcomes[index] = items[position];
-    };
-    client::CallForKeys(*context.session, keys, client::LegalOf(outcomes), SessionMessage::kExpire,
-                        SessionMessage::kExpireReply, &proto::ExpireReply::items, encode, take,
-                        outcomes, context.deadline);
-    failedKeys = client::FailedOf(keys, outcomes);
-    return client::AnySucceeded(outcomes);
+    return Change<proto::ExpireReply>(context, keys, SessionMessage::kExpire,
+                                      SessionMessage::kExpireReply, request, failedKeys);
   });
 }
 
@@ -169,11 +174,13 @@ Status KVClient::GenerateKey(const std::string& prefix, std::string& key) {
 }
 
 Status KVClient::UpdateToken(const SensitiveValue&) {
-  return WithTraceId(errors::NotSupported("this version has no authentication: there is no token to renew"));
+  return WithTraceId(errors::NotSupported(
+      "this version has no authentication: there is no token to renew; leave it empty"));
 }
 
 Status KVClient::UpdateAkSk(const std::string&, const SensitiveValue&) {
-  return WithTraceId(errors::NotSupported("this version has no authentication: there are no keys to renew"));
+  return WithTraceId(errors::NotSupported(
+      "this version has no authentication: there are no keys to renew; leave them empty"));
 }
 
 Status KVClient::HealthCheck() {

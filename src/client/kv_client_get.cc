@@ -11,6 +11,7 @@ using client::CheckSubTimeout;
 using client::Fetched;
 using client::FindIn;
 using client::Session;
+using client::ToBuffer;
 using client::ToReadOnlyBuffer;
 using client::WithTraceId;
 using std::chrono::milliseconds;
@@ -38,6 +39,13 @@ std::shared_ptr<ReadOnlyBuffer::Impl> FindIn(const std::shared_ptr<Session>& ses
 Optional<ReadOnlyBuffer> ToReadOnlyBuffer(View view) {
   if (view == nullptr) return {};
   return ReadOnlyBuffer(std::move(view));
+}
+
+Optional<Buffer> ToBuffer(View view) {
+  if (view == nullptr) return {};
+  auto impl = std::make_shared<Buffer::Impl>();
+  impl->read_only = std::move(view);
+  return Buffer(std::move(impl));
 }
 
 std::span<std::byte> ViewCollector::Place(size_t index, uint64_t size) {
@@ -100,13 +108,6 @@ Status CutTo(const client::Slice& slice, std::span<const std::byte>& bytes,
   return Status::OK();
 }
 
-Optional<Buffer> ToBuffer(client::View view) {
-  if (view == nullptr) return {};
-  auto impl = std::make_shared<Buffer::Impl>();
-  impl->read_only = std::move(view);
-  return Buffer(std::move(impl));
-}
-
 }  // namespace
 
 KVClient::Impl::View KVClient::Impl::FindView(const std::string& key) {
@@ -120,42 +121,69 @@ bool KVClient::Impl::FindString(const std::string& key, std::string& val) {
   return session.ok() && session::CheckKey(key).IsOk() && CopyFrom(**session, key, val);
 }
 
-Status KVClient::Impl::FetchMissing(const std::vector<std::string>& keys,
-                                    const std::vector<Slice>& slices,
-                                    const std::vector<size_t>& missing, int32_t sub_timeout_ms,
-                                    const client::Place& place, const Done& done,
-                                    std::vector<Status>& outcomes) {
-  if (missing.empty()) return client::AnyObtained(outcomes);
+// What a get has not found in the index, and where it goes.
+struct KVClient::Impl::Missing {
+  const std::vector<std::string>& keys;
+  const std::vector<Slice>& slices;  // one of each key, or none at all
+  std::vector<size_t> wanted;        // indices of keys
+  std::vector<Status>& outcomes;     // one a key
+
+  // Memory for a value that comes in a message; takes one that came.
+  client::Place place;
+  std::function<void(size_t index, Fetched& item)> done;
+  // Looks into the index, where the worker says it is now; false: it is gone again.
+  std::function<bool(size_t index)> look;
+};
+
+Status KVClient::Impl::FetchMissing(Missing& missing, int32_t sub_timeout_ms) {
+  if (missing.wanted.empty()) return client::AnyObtained(missing.outcomes);
   const auto context = Remote(milliseconds(sub_timeout_ms));
+  if (!context.ok()) {
+    for (const size_t index : missing.wanted) missing.outcomes[index] = context.status();
+    return client::AnyObtained(missing.outcomes);
+  }
   const TimePoint wait_until = Clock::Steady().Now() + milliseconds(sub_timeout_ms);
-  for (std::span<const size_t> rest(missing); !rest.empty();) {
-    const auto part = rest.first(std::min(rest.size(), session::kBatchMax));
-    rest = rest.subspan(part.size());
-    const auto fetch = [&]() -> Result<std::vector<Fetched>> {
-      RETURN_IF_ERROR(context.status());
-      proto::GetRequest request;
-      for (const size_t index : part) {
-        request.keys.push_back(keys[index]);
-        if (slices.empty()) continue;
-        request.offsets.push_back(slices[index].offset);
-        request.sizes.push_back(slices[index].size);
-      }
-      if (sub_timeout_ms > 0) {
-        const auto left = std::chrono::ceil<milliseconds>(wait_until - Clock::Steady().Now());
-        request.sub_timeout_ms =
-            static_cast<uint32_t>(std::clamp<int64_t>(left.count(), 0, sub_timeout_ms));
-      }
-      const auto place_of_part = [&](size_t i, uint64_t size) { return place(part[i], size); };
-      return client::Fetch(context->session, std::move(request), context->deadline, place_of_part);
-    };
-    auto items = fetch();
-    for (size_t i = 0; i < part.size(); ++i) {
-      Status& outcome = outcomes[part[i]];
-      outcome = items.ok() ? (*items)[i].status : items.status();
-      if (outcome.IsOk()) done(part[i], (*items)[i]);
+  // Twice at most: the second time the values themselves come.
+  for (const bool reads_index : {context->session->index() != nullptr, false}) {
+    std::vector<size_t> gone;
+    for (std::span<const size_t> rest(missing.wanted); !rest.empty();) {
+      const auto part = rest.first(std::min(rest.size(), session::kBatchMax));
+      rest = rest.subspan(part.size());
+      FetchPart(*context, missing, part, {reads_index, sub_timeout_ms, wait_until}, gone);
+    }
+    missing.wanted = std::move(gone);
+  }
+  return client::AnyObtained(missing.outcomes);
+}
+
+void KVClient::Impl::FetchPart(const Context& context, Missing& missing,
+                               std::span<const size_t> part, const HowToFetch& how,
+                               std::vector<size_t>& gone) {
+  proto::GetRequest request{.reads_index = how.reads_index};
+  for (const size_t index : part) {
+    request.keys.push_back(missing.keys[index]);
+    if (missing.slices.empty()) continue;
+    request.offsets.push_back(missing.slices[index].offset);
+    request.sizes.push_back(missing.slices[index].size);
+  }
+  if (how.sub_timeout_ms > 0) {
+    const auto left = std::chrono::ceil<milliseconds>(how.wait_until - Clock::Steady().Now());
+    request.sub_timeout_ms =
+        static_cast<uint32_t>(std::clamp<int64_t>(left.count(), 0, how.sub_timeout_ms));
+  }
+  const auto place = [&](size_t i, uint64_t size) { return missing.place(part[i], size); };
+  auto items = client::Fetch(context.session, std::move(request), context.deadline, place);
+  for (size_t i = 0; i < part.size(); ++i) {
+    const size_t index = part[i];
+    Status& outcome = missing.outcomes[index];
+    outcome = items.ok() ? (*items)[i].status : items.status();
+    if (outcome.IsError()) continue;
+    if (!(*items)[i].here) {
+      missing.done(index, (*items)[i]);
+    } else if (!missing.look(index)) {
+      gone.push_back(index);
     }
   }
-  return client::AnyObtained(outcomes);
 }
 
 Status KVClient::Impl::GetStrings(const std::vector<std::string>& keys, std::span<std::string> vals,
@@ -163,15 +191,17 @@ Status KVClient::Impl::GetStrings(const std::vector<std::string>& keys, std::spa
   ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Local());
   RETURN_IF_ERROR(CheckSubTimeout(sub_timeout_ms));
   ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
-  std::vector<size_t> missing;
+  const std::vector<Slice> no_slices;
+  Missing missing{.keys = keys, .slices = no_slices, .wanted = {}, .outcomes = outcomes};
+  missing.look = [&](size_t i) { return CopyFrom(*session, keys[i], vals[i]); };
   for (size_t i = 0; i < keys.size(); ++i) {
-    if (outcomes[i].IsOk() && !CopyFrom(*session, keys[i], vals[i])) missing.push_back(i);
+    if (outcomes[i].IsOk() && !missing.look(i)) missing.wanted.push_back(i);
   }
-  const auto place = [&vals](size_t index, uint64_t size) {
+  missing.place = [&vals](size_t index, uint64_t size) {
     vals[index].resize(size);
     return std::as_writable_bytes(std::span(vals[index]));
   };
-  const auto done = [&](size_t index, Fetched& item) {
+  missing.done = [&](size_t index, Fetched& item) {
     if (item.view.empty()) return;
     try {
       CopyTo(vals[index], item.view);
@@ -181,7 +211,7 @@ Status KVClient::Impl::GetStrings(const std::vector<std::string>& keys, std::spa
     }
     item.pin = {};
   };
-  const Status status = FetchMissing(keys, {}, missing, sub_timeout_ms, place, done, outcomes);
+  const Status status = FetchMissing(missing, sub_timeout_ms);
   // A message that broke off may have left something there.
   for (size_t i = 0; i < keys.size(); ++i) {
     if (outcomes[i].IsError()) vals[i].clear();
@@ -196,21 +226,21 @@ Status KVClient::Impl::GetViews(const std::vector<std::string>& keys,
   RETURN_IF_ERROR(CheckSubTimeout(sub_timeout_ms));
   ASSIGN_OR_RETURN(std::vector<Status> outcomes, client::CheckKeys(keys));
   views.resize(keys.size());
-  std::vector<size_t> missing;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (outcomes[i].IsError()) continue;
+  Missing missing{.keys = keys, .slices = slices, .wanted = {}, .outcomes = outcomes};
+  missing.look = [&](size_t i) {
     auto view = FindIn(session, keys[i]);
-    if (view == nullptr) {
-      missing.push_back(i);
-      continue;
-    }
+    if (view == nullptr) return false;
     if (!slices.empty()) outcomes[i] = CutTo(slices[i], view->bytes, keys[i]);
     if (outcomes[i].IsOk()) views[i] = std::move(view);
+    return true;
+  };
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (outcomes[i].IsOk() && !missing.look(i)) missing.wanted.push_back(i);
   }
   client::ViewCollector collector(views);
-  const auto place = [&](size_t index, uint64_t size) { return collector.Place(index, size); };
-  const auto done = [&](size_t index, Fetched& item) { collector.Take(index, item); };
-  return FetchMissing(keys, slices, missing, sub_timeout_ms, place, done, outcomes);
+  missing.place = [&](size_t index, uint64_t size) { return collector.Place(index, size); };
+  missing.done = [&](size_t index, Fetched& item) { collector.Take(index, item); };
+  return FetchMissing(missing, sub_timeout_ms);
 }
 
 Status KVClient::Get(const std::string& key, std::string& val, int32_t subTimeoutMs) {
@@ -221,29 +251,28 @@ Status KVClient::Get(const std::string& key, std::string& val, int32_t subTimeou
   return status;
 }
 
+Status KVClient::Impl::GetView(const std::string& key, View& view, int32_t sub_timeout_ms) {
+  view = sub_timeout_ms >= 0 ? FindView(key) : nullptr;
+  if (view != nullptr) return Status::OK();
+  Views views;
+  const Status status = WithTraceId(GetViews({key}, {}, views, sub_timeout_ms));
+  if (status.IsOk()) view = std::move(views[0]);
+  return status;
+}
+
 Status KVClient::Get(const std::string& key, Optional<ReadOnlyBuffer>& buffer,
                      int32_t subTimeoutMs) {
-  Impl::View view = subTimeoutMs >= 0 ? impl_->FindView(key) : nullptr;
-  if (view == nullptr) {
-    Impl::Views views;
-    const Status status = WithTraceId(impl_->GetViews({key}, {}, views, subTimeoutMs));
-    if (status.IsError()) return status;
-    view = std::move(views[0]);
-  }
-  buffer = ToReadOnlyBuffer(std::move(view));
-  return Status::OK();
+  Impl::View view;
+  const Status status = impl_->GetView(key, view, subTimeoutMs);
+  if (status.IsOk()) buffer = ToReadOnlyBuffer(std::move(view));
+  return status;
 }
 
 Status KVClient::Get(const std::string& key, Optional<Buffer>& buffer, int32_t subTimeoutMs) {
-  Impl::View view = subTimeoutMs >= 0 ? impl_->FindView(key) : nullptr;
-  if (view == nullptr) {
-    Impl::Views views;
-    const Status status = WithTraceId(impl_->GetViews({key}, {}, views, subTimeoutMs));
-    if (status.IsError()) return status;
-    view = std::move(views[0]);
-  }
-  buffer = ToBuffer(std::move(view));
-  return Status::OK();
+  Impl::View view;
+  const Status status = impl_->GetView(key, view, subTimeoutMs);
+  if (status.IsOk()) buffer = ToBuffer(std::move(view));
+  return status;
 }
 
 Status KVClient::Get(const std::vector<std::string>& keys, std::vector<std::string>& vals,

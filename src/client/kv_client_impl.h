@@ -62,6 +62,8 @@ struct [[gnu::visibility("hidden")]] KVClient::Impl {
   using View = client::View;
   using Views = std::vector<View>;
 
+  // A value of the index, or what the worker says.
+  Status GetView(const std::string& key, View& view, int32_t sub_timeout_ms);
   // A value of the index. Null: ask the worker.
   View FindView(const std::string& key);
   bool FindString(const std::string& key, std::string& val);
@@ -72,12 +74,18 @@ struct [[gnu::visibility("hidden")]] KVClient::Impl {
                   Views& views, int32_t sub_timeout_ms);
   Status GetStrings(const std::vector<std::string>& keys, std::span<std::string> vals,
                     int32_t sub_timeout_ms);
-  // Asks the worker for the values of `missing`, which are indices of keys. `done` gets each that
-  // came.
-  using Done = std::function<void(size_t index, client::Fetched & item)>;
-  Status FetchMissing(const std::vector<std::string>& keys, const std::vector<Slice>& slices,
-                      const std::vector<size_t>& missing, int32_t sub_timeout_ms,
-                      const client::Place& place, const Done& done, std::vector<Status>& outcomes);
+
+ private:
+  struct Missing;
+  struct HowToFetch {
+    bool reads_index;
+    int32_t sub_timeout_ms;
+    TimePoint wait_until;
+  };
+  // Asks the worker for what is missing.
+  Status FetchMissing(Missing& missing, int32_t sub_timeout_ms);
+  void FetchPart(const Context& context, Missing& missing, std::span<const size_t> part,
+                 const HowToFetch& how, std::vector<size_t>& gone);
 };
 
 namespace client {
@@ -100,6 +108,7 @@ class ViewCollector {
 std::shared_ptr<ReadOnlyBuffer::Impl> FindIn(const std::shared_ptr<Session>& session,
                                              const std::string& key);
 Optional<ReadOnlyBuffer> ToReadOnlyBuffer(View view);
+Optional<Buffer> ToBuffer(View view);
 Status CheckSubTimeout(int32_t sub_timeout_ms);
 
 // The error of an illegal key; in a batch it names the key.

@@ -20,18 +20,6 @@ struct PendingGet::State {
 PendingGet::PendingGet(std::unique_ptr<State> state) : state_(std::move(state)) {}
 PendingGet::~PendingGet() = default;
 
-bool PendingGet::FindAll(KVClient& client, const std::vector<std::string>& keys,
-                         std::vector<Optional<ReadOnlyBuffer>>& buffers) {
-  std::vector<Optional<ReadOnlyBuffer>> found;
-  for (const std::string& key : keys) {
-    View view = client.impl_->FindView(key);
-    if (view == nullptr) return false;
-    found.push_back(ToReadOnlyBuffer(std::move(view)));
-  }
-  buffers = std::move(found);
-  return !buffers.empty();
-}
-
 Status PendingGet::State::Ask(KVClient::Impl& client, int32_t sub_timeout_ms) {
   ASSIGN_OR_RETURN(session, client.Local());
   RETURN_IF_ERROR(CheckSubTimeout(sub_timeout_ms));
@@ -89,6 +77,14 @@ Status PendingGet::Finish(std::vector<Optional<ReadOnlyBuffer>>& buffers) {
   if (taken.IsError()) return taken;
   buffers.clear();
   for (View& view : state_->views) buffers.push_back(ToReadOnlyBuffer(std::move(view)));
+  return taken;
+}
+
+Status PendingGet::Finish(std::vector<Optional<Buffer>>& buffers) {
+  const Status taken = WithTraceId(state_->Take());
+  if (taken.IsError()) return taken;
+  buffers.clear();
+  for (View& view : state_->views) buffers.push_back(ToBuffer(std::move(view)));
   return taken;
 }
 

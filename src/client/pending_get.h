@@ -15,11 +15,6 @@ namespace datasystem::client {
 
 class PendingGet {
  public:
-  // Values of all keys, if all are on this node and need no message; else false, and `buffers` is
-  // left alone.
-  static bool FindAll(KVClient& client, const std::vector<std::string>& keys,
-                      std::vector<Optional<ReadOnlyBuffer>>& buffers);
-
   // Asks for what is not on this node. K_INVALID: more keys than one message holds (kBatchMax).
   // Errors else as KVClient::Get.
   static Status Start(KVClient& client, std::vector<std::string> keys, int32_t sub_timeout_ms,
@@ -30,8 +25,9 @@ class PendingGet {
   int fd() const;
   // Milliseconds until the call's time-out, when Finish() has an error to tell.
   int64_t remaining_ms() const;
-  // Once. As KVClient::Get.
+  // One of them, once. As KVClient::Get.
   Status Finish(std::vector<Optional<ReadOnlyBuffer>>& buffers);
+  Status Finish(std::vector<Optional<Buffer>>& buffers);
 
  private:
   struct State;

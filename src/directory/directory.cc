@@ -305,15 +305,25 @@ asio::awaitable<Result<Found>> Directory::Lookup(LookupRequest request) {
   for (;;) {
     Status ready = co_await Ready(request.key, request.deadline);
     if (ready.IsError()) co_return ready;
-    if (!IsMember(request.reader)) co_return errors::TryAgain("the reader has left the cluster");
-    if (const Id entry = FindLive(request.key); entry != 0) {
-      const Found found{entries_.OwnerOf(entry), entries_.VersionOf(entry)};
-      if (request.keep_copy) entries_.AddHolder(entry, request.reader);
-      co_return found;
-    }
-    if (clock_.Now() >= request.wait_until) co_return errors::NotFound("no object {}", request.key);
+    auto found = LookupNow(request.key, request.reader, request.keep_copy);
+    const bool absent = !found.ok() && found.status().GetCode() == K_NOT_FOUND;
+    if (!absent || clock_.Now() >= request.wait_until) co_return found;
     co_await WaitForChange(request.key, request.wait_until);
   }
+}
+
+Result<Found> Directory::LookupNow(std::string_view key, HolderId reader, bool keep_copy) {
+  const auto activity = activities_.find(key);
+  const bool changing = activity != activities_.end() && activity->second->changing;
+  if (changing || !Answers(key)) {
+    return errors::TryAgain("the key is being changed, or not answered for yet in epoch {}", epoch_);
+  }
+  if (!IsMember(reader)) return errors::TryAgain("the reader has left the cluster");
+  const Id entry = FindLive(key);
+  if (entry == 0) return errors::NotFound("no object {}", key);
+  const Found found{entries_.OwnerOf(entry), entries_.VersionOf(entry)};
+  if (keep_copy) entries_.AddHolder(entry, reader);
+  return found;
 }
 
 asio::awaitable<Result<bool>> Directory::Exists(std::string key, TimePoint deadline) {
@@ -371,7 +381,7 @@ asio::awaitable<Status> Directory::Withdraw(std::string key, uint64_t version, T
 void Directory::Dropped(std::string_view key, uint64_t version, HolderId holder) {
   const Id entry = entries_.Find(key);
   if (entry == 0 || entries_.VersionOf(entry) != version) return;
-  const auto activity = activities_.find(std::string(key));
+  const auto activity = activities_.find(key);
   // A change under way decides about the entry itself.
   if (activity != activities_.end() && activity->second->changing) return;
   LoseHolder(entry, holder);

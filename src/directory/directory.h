@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/result.h"
 #include "base/wait_list.h"
 #include "cluster/hash_ring.h"
@@ -113,6 +114,8 @@ class Directory {
   asio::awaitable<Status> Expire(std::string key, TimePoint expires_at, TimePoint deadline);
   // K_NOT_FOUND if the key does not exist (by wait_until).
   asio::awaitable<Result<Found>> Lookup(LookupRequest request);
+  // The same without waiting for anything: K_TRY_AGAIN if it would have to.
+  Result<Found> LookupNow(std::string_view key, HolderId reader, bool keep_copy);
   asio::awaitable<Result<bool>> Exists(std::string key, TimePoint deadline);
   // A holder dropped its copy of this version by itself.
   void Dropped(std::string_view key, uint64_t version, HolderId holder);
@@ -164,7 +167,7 @@ class Directory {
   // An empty one in front stands for the time before this worker was a member.
   std::vector<cluster::SharedRing> history_;
   EntryTable entries_;
-  std::unordered_map<std::string, std::shared_ptr<Activity>> activities_;
+  std::unordered_map<std::string, std::shared_ptr<Activity>, KeyHash, std::equal_to<>> activities_;
 };
 
 }  // namespace datasystem::directory

@@ -50,6 +50,43 @@ PeerEntry DecodeEntry(pbf_reader reader) {
   return entry;
 }
 
+PeerGetMany::Item DecodeWanted(pbf_reader reader) {
+  PeerGetMany::Item item;
+  while (reader.next()) {
+    switch (reader.tag_and_type()) {
+      case Bytes(1): item.key = reader.get_string(); break;
+      case Number(2): item.version = reader.get_uint64(); break;
+      case Number(3): item.keep_copy = reader.get_uint64() != 0; break;
+      default: reader.skip();
+    }
+  }
+  return item;
+}
+
+PeerGetManyAnswer::Item DecodeObtained(pbf_reader reader) {
+  using Outcome = PeerGetManyAnswer::Outcome;
+  PeerGetManyAnswer::Item item;
+  item.outcome = Outcome::kValue;
+  while (reader.next()) {
+    switch (reader.tag_and_type()) {
+      case Number(1): {
+        const uint64_t outcome = reader.get_uint64();
+        const bool known = outcome <= static_cast<uint64_t>(Outcome::kLater);
+        item.outcome = known ? static_cast<Outcome>(outcome) : Outcome::kAlone;
+        break;
+      }
+      case Number(2): item.version = reader.get_uint64(); break;
+      case Number(3): item.ttl_remaining_ms = reader.get_uint64(); break;
+      case Number(4): item.listed = reader.get_uint64() != 0; break;
+      case Number(5): item.evictable = reader.get_uint64() != 0; break;
+      case Number(6): item.size = reader.get_uint64(); break;
+      case Number(7): item.owner = reader.get_uint64(); break;
+      default: reader.skip();
+    }
+  }
+  return item;
+}
+
 }  // namespace
 
 std::string PeerGet::Encode() const {
@@ -129,6 +166,54 @@ Result<PeerGetAnswer> PeerGetAnswer::Decode(std::string_view body) {
       default: return false;
     }
   });
+}
+
+std::string PeerGetMany::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  writer.add_uint64(1, epoch);
+  for (const Item& item : items) {
+    pbf_writer nested(writer, 2);
+    nested.add_string(1, item.key);
+    if (item.version != 0) nested.add_uint64(2, item.version);
+    if (item.keep_copy) nested.add_bool(3, true);
+  }
+  return out;
+}
+
+Result<PeerGetMany> PeerGetMany::Decode(std::string_view body) {
+  return DecodeFields<PeerGetMany>(body, "peer get many", [](pbf_reader& reader, PeerGetMany& out) {
+    switch (reader.tag_and_type()) {
+      case Number(1): out.epoch = reader.get_uint64(); return true;
+      case Bytes(2): out.items.push_back(DecodeWanted(reader.get_message())); return true;
+      default: return false;
+    }
+  });
+}
+
+std::string PeerGetManyAnswer::Encode() const {
+  std::string out;
+  pbf_writer writer(out);
+  for (const Item& item : items) {
+    pbf_writer nested(writer, 1);
+    if (item.outcome != Outcome::kValue) nested.add_uint32(1, static_cast<uint32_t>(item.outcome));
+    if (item.version != 0) nested.add_uint64(2, item.version);
+    if (item.ttl_remaining_ms != 0) nested.add_uint64(3, item.ttl_remaining_ms);
+    if (item.listed) nested.add_bool(4, true);
+    if (item.evictable) nested.add_bool(5, true);
+    if (item.size != 0) nested.add_uint64(6, item.size);
+    if (item.owner != 0) nested.add_uint64(7, item.owner);
+  }
+  return out;
+}
+
+Result<PeerGetManyAnswer> PeerGetManyAnswer::Decode(std::string_view body) {
+  return DecodeFields<PeerGetManyAnswer>(
+      body, "peer get many answer", [](pbf_reader& reader, PeerGetManyAnswer& out) {
+        if (reader.tag_and_type() != Bytes(1)) return false;
+        out.items.push_back(DecodeObtained(reader.get_message()));
+        return true;
+      });
 }
 
 std::string PeerUpdate::Encode() const {

@@ -28,6 +28,7 @@ enum class PeerMessage : uint16_t {
   kEntries = 10,
   kExpire = 11,
   kSetExpiry = 12,
+  kGetMany = 13,
 };
 
 // In PeerGet etc. the prefix keeps them apart from the messages of session_messages.h.
@@ -65,6 +66,37 @@ struct PeerGetAnswer {
 
   std::string Encode() const;
   static Result<PeerGetAnswer> Decode(std::string_view body);
+};
+
+struct PeerGetMany {
+  struct Item {
+    std::string key;
+    uint64_t version = 0;
+    bool keep_copy = false;
+  };
+  uint64_t epoch = 0;
+  std::vector<Item> items;
+
+  std::string Encode() const;
+  static Result<PeerGetMany> Decode(std::string_view body);
+};
+
+struct PeerGetManyAnswer {
+  enum class Outcome : uint32_t { kValue = 0, kElsewhere = 1, kAbsent = 2, kAlone = 3, kLater = 4 };
+  struct Item {
+    Outcome outcome = Outcome::kAlone;
+    uint64_t version = 0;
+    uint64_t ttl_remaining_ms = 0;
+    bool listed = false;
+    bool evictable = false;
+    uint64_t size = 0;
+    uint64_t owner = 0;
+  };
+  std::vector<Item> items;
+
+  std::string Encode() const;
+  // Outcomes of a later version are read as kAlone.
+  static Result<PeerGetManyAnswer> Decode(std::string_view body);
 };
 
 struct PeerUpdate {

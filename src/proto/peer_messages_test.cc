@@ -42,6 +42,27 @@ void Fill(pb::GetAnswer& out, Rng& rng) {
   out.set_evictable(rng() % 2);
   out.set_size(Number(rng));
 }
+void Fill(pb::GetManyRequest& out, Rng& rng) {
+  out.set_epoch(Number(rng));
+  for (int i = rng() % 4; i > 0; --i) {
+    pb::GetManyRequest::Item& item = *out.add_items();
+    item.set_key(Key(rng));
+    item.set_version(Number(rng));
+    item.set_keep_copy(rng() % 2);
+  }
+}
+void Fill(pb::GetManyAnswer& out, Rng& rng) {
+  for (int i = rng() % 4; i > 0; --i) {
+    pb::GetManyAnswer::Item& item = *out.add_items();
+    item.set_outcome(rng() % 5);
+    item.set_version(Number(rng));
+    item.set_ttl_remaining_ms(Number(rng));
+    item.set_listed(rng() % 2);
+    item.set_evictable(rng() % 2);
+    item.set_size(Number(rng));
+    item.set_owner(Number(rng));
+  }
+}
 void Fill(pb::UpdateRequest& out, Rng& rng) {
   out.set_epoch(Number(rng));
   out.set_key(Key(rng));
@@ -108,7 +129,8 @@ template <typename OursAndProtocs>
 class PeerMessages : public testing::Test {};
 using All = testing::Types<
     std::pair<PeerGet, pb::GetRequest>, std::pair<PeerFetch, pb::FetchRequest>,
-    std::pair<PeerGetAnswer, pb::GetAnswer>, std::pair<PeerUpdate, pb::UpdateRequest>,
+    std::pair<PeerGetAnswer, pb::GetAnswer>, std::pair<PeerGetMany, pb::GetManyRequest>,
+    std::pair<PeerGetManyAnswer, pb::GetManyAnswer>, std::pair<PeerUpdate, pb::UpdateRequest>,
     std::pair<PeerUpdateAnswer, pb::UpdateAnswer>, std::pair<PeerVersionedKey, pb::InvalidateRequest>,
     std::pair<PeerVersionedKey, pb::PromoteRequest>, std::pair<PeerExpire, pb::ExpireRequest>,
     std::pair<PeerSetExpiry, pb::SetExpiryRequest>, std::pair<PeerDelete, pb::DeleteRequest>,
@@ -148,6 +170,16 @@ TYPED_TEST(PeerMessages, CutOrGarbledBytesAreRefusedOrReadButNeverHarm) {
     for (char& c : noise) c = static_cast<char>(rng());
     const auto read = Ours::Decode(noise);
     EXPECT_TRUE(read.ok() || read.status().GetCode() == K_INVALID);
+  }
+}
+
+TEST(PeerGetManyAnswer, AnOutcomeOfALaterVersionMeansThatTheKeyMustBeAskedForByItself) {
+  for (const uint32_t outcome : {5U, 4'000'000'000U}) {
+    pb::GetManyAnswer sent;
+    sent.add_items()->set_outcome(outcome);
+    const auto read = PeerGetManyAnswer::Decode(sent.SerializeAsString());
+    ASSERT_TRUE(read.ok());
+    EXPECT_EQ(read->items[0].outcome, PeerGetManyAnswer::Outcome::kAlone);
   }
 }
 

@@ -264,6 +264,7 @@ void Read(pbf_reader& reader, GetItem& out) {
       case 3: Read(inner, out.size); break;
       case 4: Read(inner, out.pin_id); break;
       case 5: Read(inner, out.location); break;
+      case 6: Read(inner, out.here); break;
       default: inner.skip();
     }
   });
@@ -539,6 +540,7 @@ std::string GetRequest::Encode() const {
   Write(writer, 3, sub_timeout_ms);
   Write(writer, 4, offsets);
   Write(writer, 5, sizes);
+  Write(writer, 6, reads_index);
   return out;
 }
 
@@ -550,6 +552,7 @@ Result<GetRequest> GetRequest::Decode(std::string_view body) {
       case 3: Read(reader, out.sub_timeout_ms); break;
       case 4: ReadRepeatedNumber(reader, out.offsets); break;
       case 5: ReadRepeatedNumber(reader, out.sizes); break;
+      case 6: Read(reader, out.reads_index); break;
       default: reader.skip();
     }
   });
@@ -571,6 +574,7 @@ std::string GetReply::Encode() const {
       Write(inner, 3, item.size);
       Write(inner, 4, item.pin_id);
       Write(inner, 5, item.location);
+      Write(inner, 6, item.here);
     });
   }
   return out;

@@ -163,6 +163,7 @@ struct GetRequest {
   // Slices: one of each per key, or none (Decode refuses anything else).
   std::vector<uint64_t> offsets;
   std::vector<uint64_t> sizes;
+  bool reads_index = false;
 
   std::string Encode() const;
   static Result<GetRequest> Decode(std::string_view body);
@@ -171,8 +172,9 @@ struct GetRequest {
 struct GetItem {
   Status status;
   uint64_t size = 0;
-  uint64_t pin_id = 0;  // 0: the value is in the payload
+  uint64_t pin_id = 0;  // 0: the value is in the payload, unless it is `here`
   Location location;
+  bool here = false;
 };
 
 struct GetReply {

@@ -237,11 +237,13 @@ struct Twin<GetRequest> {
     }
     out.set_timeout_ms(static_cast<uint32_t>(Number(rng)));
     out.set_sub_timeout_ms(static_cast<uint32_t>(Number(rng)));
+    out.set_reads_index(rng() % 2);
   }
   static void ExpectSame(const Pb& pb, const GetRequest& ours) {
     EXPECT_THAT(ours.keys, testing::ElementsAreArray(pb.keys()));
     EXPECT_EQ(pb.timeout_ms(), ours.timeout_ms);
     EXPECT_EQ(pb.sub_timeout_ms(), ours.sub_timeout_ms);
+    EXPECT_EQ(pb.reads_index(), ours.reads_index);
     EXPECT_THAT(ours.offsets, testing::ElementsAreArray(pb.offsets()));
     EXPECT_THAT(ours.sizes, testing::ElementsAreArray(pb.sizes()));
   }
@@ -258,6 +260,7 @@ struct Twin<GetReply> {
       item->set_size(Number(rng));
       item->set_pin_id(Number(rng));
       if (rng() % 2) FillLocation(*item->mutable_location(), rng);
+      item->set_here(rng() % 2);
     }
   }
   static void ExpectSame(const Pb& pb, const GetReply& ours) {
@@ -267,6 +270,7 @@ struct Twin<GetReply> {
       ExpectSameStatus(pb.items(i), ours.items[i].status);
       EXPECT_EQ(pb.items(i).size(), ours.items[i].size);
       EXPECT_EQ(pb.items(i).pin_id(), ours.items[i].pin_id);
+      EXPECT_EQ(pb.items(i).here(), ours.items[i].here);
       ExpectSameLocation(pb.items(i).location(), ours.items[i].location);
     }
   }

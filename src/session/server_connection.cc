@@ -23,6 +23,16 @@ constexpr size_t kPiece = 1 << 20;
 // From here on the copy out of the buffer costs more than the calls that it saves.
 constexpr size_t kReadDirectMin = 16 << 10;
 
+// What is left of the buffers after their first `sent` bytes.
+std::span<asio::const_buffer> Without(size_t sent, std::span<asio::const_buffer> buffers) {
+  while (!buffers.empty() && sent >= buffers.front().size()) {
+    sent -= buffers.front().size();
+    buffers = buffers.subspan(1);
+  }
+  if (sent > 0) buffers.front() += sent;
+  return buffers;
+}
+
 }  // namespace
 
 // Closes the connection if it lives for kStallMax.
@@ -139,17 +149,22 @@ asio::awaitable<Status> ServerConnection::Write(uint16_t type, uint64_t request_
   buffers.push_back(asio::buffer(body));
   for (const auto& part : parts) buffers.push_back(asio::buffer(part.data(), part.size()));
   // Most answers fit into the socket's buffer: one call, no timer, no detour through the loop.
-  asio::error_code error;
-  size_t sent = socket_.write_some(buffers, error);
-  if (error && error != asio::error::would_block) co_return Closed(peer_, error);
-  for (const asio::const_buffer& whole : buffers) {
-    size_t done = std::min(sent, whole.size());
-    sent -= done;
-    while (done < whole.size()) {
+  std::span<asio::const_buffer> rest(buffers);
+  for (size_t in_a_row = 0;;) {
+    asio::error_code error;
+    const size_t sent = socket_.write_some(rest, error);
+    if (error && error != asio::error::would_block) co_return Closed(peer_, error);
+    rest = Without(sent, rest);
+    if (rest.empty()) break;
+    in_a_row += sent;
+    if (error) {
       const StallTimer stall(*this);
-      const auto piece = asio::buffer(whole + done, kPiece);
-      done += co_await asio::async_write(socket_, piece, asio::redirect_error(asio::use_awaitable, error));
+      co_await socket_.async_wait(Socket::wait_write, asio::redirect_error(asio::use_awaitable, error));
       if (error) co_return Closed(peer_, error);
+      in_a_row = 0;
+    } else if (in_a_row >= kPiece) {
+      co_await asio::post(socket_.get_executor(), asio::use_awaitable);  // others have their turn
+      in_a_row = 0;
     }
   }
   co_return Status::OK();

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "shm/extent.h"
 #include "shm/head_room.h"
 #include "shm/page_ranges.h"
 #include "shm/segment.h"
@@ -33,7 +34,7 @@ struct BackingOptions {
   // The kernel holds the address space's lock while it populates a chunk, and an idle thread may
   // lose its CPU meanwhile: small chunks keep the wait of whoever maps memory short. See
   // docs/decisions/0010.md.
-  uint64_t chunk_bytes_min = 256 * 1024;
+  uint64_t chunk_bytes_min = kChunkBytes;
   std::function<HeadRoom()> head_room;  // empty: no limit is looked at, as with huge pages
   const Clock* clock = &Clock::Steady();
 };

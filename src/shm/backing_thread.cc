@@ -11,7 +11,7 @@ namespace {
 
 constexpr Duration kLookIntervalMin = std::chrono::milliseconds(100);
 constexpr Duration kPressureInterval = std::chrono::seconds(1);
-// Of its time the background population rests so many times as long as it works: 1 GiB takes about 2 s.
+// Of its time the background population rests so many times as long as it works: 1 GiB takes 2.5 s.
 constexpr int kRestShare = 4;
 
 }  // namespace

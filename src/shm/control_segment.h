@@ -19,6 +19,9 @@ namespace datasystem::shm {
 
 constexpr uint32_t kPinSlots = 4096;
 constexpr uint32_t kLeaseSlots = 32;
+// Smaller values need no lease: from here on a copy into leased memory is cheaper than one through the socket. 64 KiB
+// take 19 us and 36 us, 256 KiB 25 us and 75 us (docs/decisions/0012.md).
+constexpr uint64_t kLeaseBytesMin = 16 << 10;
 
 struct ControlLayout {
   static constexpr uint32_t kMagic = 0x4C525443;  // "CTRL"

@@ -8,6 +8,10 @@
 
 namespace datasystem::shm {
 
+// Pages are obtained by the worker, and mapped by clients, in pieces of this size, aligned to it. What has a value in it
+// has all of its pages.
+constexpr uint64_t kChunkBytes = 256 * 1024;
+
 // A place in cache memory as it may be told to others: never an address.
 struct Location {
   uint32_t segment = 0;

@@ -62,10 +62,6 @@ IndexReader::IndexReader(Segments segments)
       marks_(Part<std::atomic<uint64_t>>(segments_.marks, 0, segments_.marks.bytes().size())),
       control_(reinterpret_cast<ControlLayout*>(segments_.control.bytes().data())) {}
 
-bool IndexReader::Readable() const {
-  return WorkerIsAlive(header_) && Now() < header_.valid_until_ns.load(std::memory_order_acquire);
-}
-
 // A slot that holds `id`; null when all are taken.
 std::atomic<RecordId>* IndexReader::TakeSlot(RecordId id) {
   const auto take = [&](uint32_t i) -> std::atomic<RecordId>* {

@@ -69,9 +69,6 @@ class IndexReader {
   // The size of a value that is here. Nothing: ask the worker.
   std::optional<uint64_t> SizeOf(std::string_view key);
 
-  // The worker's process lives and may be read. Costs no system call.
-  bool Readable() const;
-
   std::atomic<uint64_t>& lease(uint32_t slot) { return control_->leases[slot]; }
 
  private:

@@ -39,15 +39,15 @@ Result<MappedSegment> MappedSegment::Map(const UniqueFd& fd, uint64_t size_bytes
   if (address == MAP_FAILED) return errors::FromErrno(errno, "mapping a segment");
   MappedSegment segment({static_cast<std::byte*>(address), size_bytes}, /*owned=*/true);
   segment.populate_advice_ = (protection & PROT_WRITE) != 0 ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-  segment.touched_ = std::make_unique<std::atomic<uint64_t>[]>(size_bytes / kTouchBytes / 64 + 1);
+  segment.touched_ = std::make_unique<std::atomic<uint64_t>[]>(size_bytes / kChunkBytes / 64 + 1);
   return segment;
 }
 
 void MappedSegment::MapPiece(uint64_t piece) const {
   touched_[piece / 64].fetch_or(uint64_t{1} << (piece % 64), std::memory_order_relaxed);
-  const uint64_t begin = piece * kTouchBytes;
+  const uint64_t begin = piece * kChunkBytes;
   // Fails in kernels before 5.14, and for a piece that has gone: then each page is mapped when it is met.
-  (void)::madvise(bytes_.data() + begin, std::min(kTouchBytes, bytes_.size() - begin), populate_advice_);
+  (void)::madvise(bytes_.data() + begin, std::min(kChunkBytes, bytes_.size() - begin), populate_advice_);
 }
 
 MappedSegment::~MappedSegment() {

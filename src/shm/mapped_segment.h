@@ -17,10 +17,6 @@ namespace datasystem::shm {
 // Threads: any, for all that is const.
 class MappedSegment {
  public:
-  // What Touch() maps at a time: the worker has the pages of such a piece if it has handed out any byte of it
-  // (BackingOptions::chunk_bytes_min), so that nobody obtains pages here.
-  static constexpr uint64_t kTouchBytes = 256 * 1024;
-
   // kInvalid if the file is smaller than `size_bytes` (a mapping beyond its end would be a SIGBUS).
   static Result<MappedSegment> Map(const UniqueFd& fd, uint64_t size_bytes);
   // The same for a segment that nobody but the worker may write: writing to it is a SIGSEGV.
@@ -47,12 +43,13 @@ class MappedSegment {
   Result<std::span<std::byte>> At(uint64_t offset, uint64_t size) const;
 
   // Before bytes of this segment that the worker has handed out are used: has the kernel map the pages around them,
-  // once for each piece of kTouchBytes. A page that is met by an access costs up to forty times as much: 11 us for
-  // 4 KiB to be written, on the virtual machine of bench/.
+  // once for each kChunkBytes. A page that is met by an access costs up to forty times as much: 11 us for 4 KiB to be
+  // written, on the virtual machine of bench/. Obtains no pages where the worker has those of whole chunks, as in data
+  // segments; behind the last record of the index up to one chunk, which is then the reader's.
   void Touch(std::span<const std::byte> bytes) const {
     if (bytes.empty() || touched_ == nullptr) return;
-    const auto begin = static_cast<uint64_t>(bytes.data() - bytes_.data()) / kTouchBytes;
-    const auto last = (static_cast<uint64_t>(bytes.data() - bytes_.data()) + bytes.size() - 1) / kTouchBytes;
+    const auto begin = static_cast<uint64_t>(bytes.data() - bytes_.data()) / kChunkBytes;
+    const auto last = (static_cast<uint64_t>(bytes.data() - bytes_.data()) + bytes.size() - 1) / kChunkBytes;
     for (uint64_t piece = begin; piece <= last; ++piece) {
       const uint64_t bit = uint64_t{1} << (piece % 64);
       if ((touched_[piece / 64].load(std::memory_order_relaxed) & bit) == 0) MapPiece(piece);

@@ -82,13 +82,13 @@ TEST(MappedSegment, TouchingMapsThePagesAroundAPlaceOnce) {
   std::memset(worker.bytes().data(), 1, worker.bytes().size());
   const auto client = MappedSegment::Map(UniqueFd(::dup(worker.fd())), worker.bytes().size()).value();
   EXPECT_EQ(MappedKib(client), 0u);
-  client.Touch(client.bytes().subspan(MappedSegment::kTouchBytes + 5, 1));
-  EXPECT_EQ(MappedKib(client), MappedSegment::kTouchBytes / 1024);
+  client.Touch(client.bytes().subspan(kChunkBytes + 5, 1));
+  EXPECT_EQ(MappedKib(client), kChunkBytes / 1024);
   // Across the border of two pieces, and to the end of the segment.
-  client.Touch(client.bytes().subspan(2 * MappedSegment::kTouchBytes - 1, 2));
-  EXPECT_EQ(MappedKib(client), 2 * MappedSegment::kTouchBytes / 1024);
+  client.Touch(client.bytes().subspan(2 * kChunkBytes - 1, 2));
+  EXPECT_EQ(MappedKib(client), 2 * kChunkBytes / 1024);
   client.Touch(client.bytes().last(1));
-  EXPECT_EQ(MappedKib(client), 3 * MappedSegment::kTouchBytes / 1024);
+  EXPECT_EQ(MappedKib(client), 3 * kChunkBytes / 1024);
 }
 
 }  // namespace

@@ -73,6 +73,9 @@ class Object : private shm::Record {
   ObjectMeta meta() const;
   uint64_t size() const { return value_size(); }
   shm::Location location() const { return Record::location(); }
+  // It was once in the index, and so perhaps still is.
+  bool was_linked() const { return Is(kWasLinked); }
+
  private:
   friend class ObjectRef;
   friend class ObjectStore;

@@ -21,9 +21,9 @@ class IncomingPayload {
  public:
   virtual ~IncomingPayload() = default;
 
-  // Moves all of it into `into`, which has exactly the announced size and stays valid until `done` is
+  // Moves all of it into `into`, which have exactly the announced size and stay valid until `done` is
   // called: once, perhaps before Receive() returns, and also when the transfer fails. Call at most once.
-  virtual void Receive(std::span<std::byte> into, std::function<void(Status)> done) = 0;
+  virtual void Receive(Places into, std::function<void(Status)> done) = 0;
 
   // Must be called to use it after Messenger::Deliver() has returned.
   virtual void Retain() = 0;

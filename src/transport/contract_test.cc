@@ -142,6 +142,39 @@ TEST_P(Contract, PayloadIsGatheredFromManyParts) {
   EXPECT_TRUE(target->bytes() == *bytes);
 }
 
+// Pieces of many sizes, the last one with room to spare.
+class ScatteringTarget final : public PayloadTarget {
+ public:
+  Result<Places> Prepare(std::string_view, uint64_t size) override {
+    Places places;
+    for (uint64_t at = 0, piece = 0; at < size; at += piece) {
+      piece = 1 + at % 55555;
+      pieces_.emplace_back(piece, '\0');
+    }
+    for (std::string& piece : pieces_) places.push_back(std::as_writable_bytes(std::span(piece)));
+    return places;
+  }
+  std::string bytes() const {
+    std::string all;
+    for (const std::string& piece : pieces_) all += piece;
+    return all;
+  }
+
+ private:
+  std::vector<std::string> pieces_;
+};
+
+TEST_P(Contract, PayloadIsScatteredOverManyPlaces) {
+  for (size_t size : {1UL, 3000UL, 100UL << 10, 1UL << 20, 5UL << 20}) {
+    auto target = std::make_shared<ScatteringTarget>();
+    const Result<Answer> answer = cluster_->Call(a_, b_, kFetch, std::to_string(size), 20s, target);
+    ASSERT_TRUE(answer.ok()) << answer.status().ToString();
+    EXPECT_EQ(answer->payload_size, size);
+    EXPECT_TRUE(target->bytes().substr(0, size) == PatternBytes(size, 42)) << size;
+    EXPECT_EQ(target->bytes().find_first_not_of('\0', size), std::string::npos) << "beyond the end";
+  }
+}
+
 TEST_P(Contract, ThePayloadsOwnerIsReleasedWhenItHasLeft) {
   auto target = std::make_shared<BufferTarget>();
   ASSERT_TRUE(cluster_->Call(a_, b_, kFetch, "5000000", 20s, target).ok());

@@ -1,7 +1,8 @@
 #include "transport/fake_transport.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "transport/places.h"
 
 namespace datasystem::transport {
 
@@ -10,8 +11,8 @@ class FakeNetwork::IncomingFakePayload final : public IncomingPayload {
  public:
   IncomingFakePayload(FakeNetwork& network, uint64_t from, uint64_t to, Payload payload)
       : network_(network), from_(from), to_(to), payload_(std::move(payload)) {}
-  void Receive(std::span<std::byte> into, std::function<void(Status)> done) override {
-    network_.StartTransfer({from_, to_, into, std::move(payload_), std::move(done)});
+  void Receive(Places into, std::function<void(Status)> done) override {
+    network_.StartTransfer({from_, to_, std::move(into), std::move(payload_), std::move(done)});
   }
   void Retain() override {}
 
@@ -168,11 +169,7 @@ void FakeNetwork::StartTransfer(Transfer transfer) {
   // The data needs the sender's help: a round trip.
   Pass(to, from, [this, from, to, here = std::prev(transfers_.end())](FakeTransport&) {
     Pass(from, to, [this, here](FakeTransport&) {
-      std::byte* into = here->into.data();
-      for (const auto& part : here->payload.parts) {
-        if (!part.empty()) std::memcpy(into, part.data(), part.size());
-        into += part.size();
-      }
+      Scatter(here->payload.parts, here->into);
       auto done = std::move(here->done);
       transfers_.erase(here);
       done(Status::OK());

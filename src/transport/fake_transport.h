@@ -110,7 +110,7 @@ class FakeNetwork {
   struct Transfer {
     uint64_t from;
     uint64_t to;
-    std::span<std::byte> into;
+    Places into;
     Payload payload;
     std::function<void(Status)> done;
   };

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/log.h"
+#include "transport/places.h"
 
 namespace datasystem::transport {
 namespace {
@@ -323,13 +324,13 @@ void Messenger::ReceivePayload(Member& sender, PendingCall& call, InMessage mess
                                    sender.peer.id.address, size));
     return;
   }
-  Result<std::span<std::byte>> place = call.target->Prepare(message.body, size);
-  if (!place.ok()) {
-    calls_.End(id, place.status());
+  Result<Places> places = call.target->Prepare(message.body, size);
+  if (!places.ok()) {
+    calls_.End(id, places.status());
     return;
   }
-  if (place->size() < size) {
-    calls_.End(id, errors::OutOfRange("{} bytes for a payload of {}", place->size(), size));
+  if (!CutTo(size, *places)) {
+    calls_.End(id, errors::OutOfRange("too little room for a payload of {} bytes", size));
     return;
   }
   carrier_.Connect(sender.peer);  // else we could neither notice its death nor cut the transfer
@@ -355,7 +356,7 @@ void Messenger::ReceivePayload(Member& sender, PendingCall& call, InMessage mess
     answer.from = std::move(from);
     calls_.End(id, std::move(answer));
   };
-  message.payload->Receive(place->first(size), std::move(done));
+  message.payload->Receive(*std::move(places), std::move(done));
 }
 
 void Messenger::OnMoved(const WireHeader& header) {

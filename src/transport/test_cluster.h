@@ -43,11 +43,11 @@ inline Payload PayloadOf(std::shared_ptr<const std::string> bytes) {
 class BufferTarget final : public PayloadTarget {
  public:
   explicit BufferTarget(size_t limit = SIZE_MAX) : limit_(limit) {}
-  Result<std::span<std::byte>> Prepare(std::string_view body, uint64_t size) override {
+  Result<Places> Prepare(std::string_view body, uint64_t size) override {
     body_ = body;
     if (size > limit_) return errors::OutOfMemory("{} bytes do not fit", size);
     bytes_.resize(size);
-    return std::as_writable_bytes(std::span(bytes_));
+    return Places{std::as_writable_bytes(std::span(bytes_))};
   }
   const std::string& bytes() const { return bytes_; }
   const std::string& body() const { return body_; }

@@ -35,8 +35,8 @@ class Segment {
 class ReusedTarget final : public PayloadTarget {
  public:
   explicit ReusedTarget(std::string& buffer) : buffer_(buffer) {}
-  Result<std::span<std::byte>> Prepare(std::string_view, uint64_t) override {
-    return std::as_writable_bytes(std::span(buffer_));
+  Result<Places> Prepare(std::string_view, uint64_t) override {
+    return Places{std::as_writable_bytes(std::span(buffer_))};
   }
 
  private:

@@ -58,15 +58,18 @@ struct Payload {
   }
 };
 
+// Where a payload lands: one piece after the other.
+using Places = std::vector<std::span<std::byte>>;
+
 // Where the payload of an answer goes.
 class PayloadTarget {
  public:
   virtual ~PayloadTarget() = default;
   // Called at most once, when an answer with status OK announces `size` > 0 bytes; `body` is that
-  // answer's body. The memory must stay valid until this object is destroyed: the transport holds it
+  // answer's body. Places of at least `size` bytes in all. The memory must stay valid until this object is destroyed: the transport holds it
   // until nothing can land there any more, also when the call has long timed out. An error refuses the
   // payload and becomes the result of the call.
-  virtual Result<std::span<std::byte>> Prepare(std::string_view body, uint64_t size) = 0;
+  virtual Result<Places> Prepare(std::string_view body, uint64_t size) = 0;
 };
 
 struct Answer {

@@ -214,13 +214,13 @@ Status UcxContext::ConnectToSelf(ucp_ep_h endpoint) {
     ucp_worker_progress(worker_);
     status = ucp_request_check_status(flush);
   }
+  ucp_request_free(flush);  // UCX keeps it until it ends
   if (status == UCS_INPROGRESS) {
     return errors::Runtime(
         "a connection to this worker itself is not made within {} s: packets get lost. On RoCE the GID may be of the "
         "wrong kind: `show_gids`, or /sys/class/infiniband/*/ports/1/gids/*, lists them, UCX_IB_GID_INDEX chooses",
         std::chrono::duration_cast<std::chrono::seconds>(kConnectToSelfMax).count());
   }
-  ucp_request_free(flush);
   if (status != UCS_OK) return errors::Runtime("no connection: {}", ucs_status_string(status));
   return Status::OK();
 }

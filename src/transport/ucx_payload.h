@@ -17,7 +17,7 @@ namespace datasystem::transport {
 class EagerPayload final : public IncomingPayload {
  public:
   explicit EagerPayload(std::span<const std::byte> bytes) : bytes_(bytes) {}
-  void Receive(std::span<std::byte> into, std::function<void(Status)> done) override;
+  void Receive(Places into, std::function<void(Status)> done) override;
   void Retain() override;
 
  private:
@@ -32,7 +32,7 @@ class RendezvousPayload final : public IncomingPayload {
   RendezvousPayload(ucp_worker_h worker, void* descriptor, size_t& receiving)
       : worker_(worker), descriptor_(descriptor), receiving_(receiving) {}
   ~RendezvousPayload() override;
-  void Receive(std::span<std::byte> into, std::function<void(Status)> done) override;
+  void Receive(Places into, std::function<void(Status)> done) override;
   void Retain() override {}
 
  private:

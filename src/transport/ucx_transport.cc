@@ -253,7 +253,7 @@ void UcxTransport::AcceptLargeBody(InMessage message, void* descriptor) {
   whole->body.resize(whole->header.body_size);
   incoming_body_bytes_ += whole->body.size();
   RendezvousPayload payload(shared_.worker, descriptor, receiving_);
-  payload.Receive(std::as_writable_bytes(std::span(whole->body)), [this, whole](const Status& status) {
+  payload.Receive({std::as_writable_bytes(std::span(whole->body))}, [this, whole](const Status& status) {
     incoming_body_bytes_ -= whole->body.size();
     if (status.IsOk()) arrived_.push_back(std::move(*whole));
   });

@@ -32,4 +32,15 @@ asio::awaitable<Result<shm::Extent>> AllocateInSteps(asio::io_context& context, 
   co_return extent;
 }
 
+Result<shm::Extent> AllocateAtOnce(store::ObjectStore& store, uint64_t size) {
+  auto extent = store.Reserve(size);
+  if (extent.ok()) {
+    const auto backed = store.Back(*extent);
+    if (backed.ok() && *backed) return extent;
+  } else if (extent.status().GetCode() != K_TRY_AGAIN) {
+    return extent;
+  }
+  return errors::TryAgain("room for {} bytes is being made", size);
+}
+
 }  // namespace datasystem::worker

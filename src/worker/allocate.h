@@ -17,4 +17,7 @@ namespace datasystem::worker {
 asio::awaitable<Result<shm::Extent>> AllocateInSteps(asio::io_context& context, store::ObjectStore& store,
                                                      uint64_t size);
 
+// What can be had without a stall. kTryAgain: room must be made first, by AllocateInSteps(). Other errors as above.
+Result<shm::Extent> AllocateAtOnce(store::ObjectStore& store, uint64_t size);
+
 }  // namespace datasystem::worker

@@ -13,7 +13,7 @@ Result<std::unique_ptr<SharedPins>> SharedPins::Create(shm::PinTables& tables) {
 
 uint64_t ClientBuffers::Add(shm::Extent extent) {
   const uint64_t id = next_id_++;
-  bytes_ += extent.size();
+  all_.buffer_bytes += extent.size();
   buffers_.emplace(id, Buffer{std::move(extent), std::nullopt, {}});
   return id;
 }
@@ -25,7 +25,7 @@ std::optional<proto::Lease> ClientBuffers::AddLease(shm::Extent& extent, TimePoi
   const uint64_t id = next_id_++;
   leases_[slot] = id;
   ++lease_count_;
-  leased_bytes_ += location.size;
+  all_.leased_bytes += location.size;
   buffers_.emplace(id, Buffer{std::move(extent), slot, now});
   control_->layout().leases[slot].store(shm::LeaseWord::Leased(id), std::memory_order_release);
   return proto::Lease{slot, id, {location.segment, location.offset, location.size}};
@@ -33,13 +33,13 @@ std::optional<proto::Lease> ClientBuffers::AddLease(shm::Extent& extent, TimePoi
 
 void ClientBuffers::Uncount(const Buffer& buffer) {
   if (!buffer.lease_slot) {
-    bytes_ -= buffer.extent.size();
+    all_.buffer_bytes -= buffer.extent.size();
     return;
   }
   control_->layout().leases[*buffer.lease_slot].store(0, std::memory_order_release);
   leases_[*buffer.lease_slot] = 0;
   --lease_count_;
-  leased_bytes_ -= buffer.extent.size();
+  all_.leased_bytes -= buffer.extent.size();
 }
 
 std::optional<shm::Extent> ClientBuffers::Take(uint64_t id) {
@@ -54,7 +54,7 @@ std::optional<shm::Extent> ClientBuffers::Take(uint64_t id) {
 
 void ClientBuffers::Return(uint64_t id, shm::Extent extent) {
   if (away_.erase(id) == 0) return;
-  bytes_ += extent.size();
+  all_.buffer_bytes += extent.size();
   buffers_.emplace(id, Buffer{std::move(extent), std::nullopt, {}});
 }
 
@@ -64,6 +64,13 @@ void ClientBuffers::Drop(uint64_t id) {
   if (found == buffers_.end()) return;
   Uncount(found->second);
   buffers_.erase(found);
+}
+
+void ClientBuffers::End() {
+  for (const auto& [id, buffer] : buffers_) Uncount(buffer);
+  buffers_.clear();
+  away_.clear();
+  control_ = nullptr;
 }
 
 uint64_t ClientBuffers::TakeBackLeases(TimePoint granted_until) {
@@ -88,7 +95,7 @@ Result<std::shared_ptr<ClientSession>> ClientSessions::Open(uint64_t process_id,
   if (tables != nullptr) {
     ASSIGN_OR_RETURN(shared, SharedPins::Create(*tables));
   }
-  auto session = std::make_shared<ClientSession>(std::move(shared));
+  auto session = std::make_shared<ClientSession>(memory_, std::move(shared));
   session->id = RandomId();
   session->token = RandomId();
   session->process_id = process_id;
@@ -122,7 +129,7 @@ void ClientSessions::End(ClientSession& session) {
   }
   session.connections.clear();
   session.pins.clear();
-  session.buffers = ClientBuffers(nullptr);
+  session.buffers.End();
   session.shared.reset();
   sessions_.erase(session.id);
 }
@@ -136,18 +143,6 @@ bool ClientSessions::TakeBackLeases(TimePoint granted_until) {
 size_t ClientSessions::pins() const {
   size_t sum = 0;
   for (const auto& [id, session] : sessions_) sum += session->pins.size();
-  return sum;
-}
-
-uint64_t ClientSessions::buffer_bytes() const {
-  uint64_t sum = 0;
-  for (const auto& [id, session] : sessions_) sum += session->buffers.bytes();
-  return sum;
-}
-
-uint64_t ClientSessions::leased_bytes() const {
-  uint64_t sum = 0;
-  for (const auto& [id, session] : sessions_) sum += session->buffers.leased_bytes();
   return sum;
 }
 

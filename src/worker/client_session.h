@@ -39,15 +39,23 @@ class SharedPins {
   const shm::ControlSegment control_;
 };
 
-// Memory that a session got and has not published yet.
+// What all sessions together were given and have not published.
+struct ClientMemory {
+  uint64_t buffer_bytes = 0;  // leases not included
+  uint64_t leased_bytes = 0;
+};
+
+// Memory that a session got and has not published yet. All of it goes back with the object.
 class ClientBuffers {
  public:
   // Leases of one session: the client rarely has more than one a size in use.
   static constexpr size_t kLeasesMax = 8;
 
-  // `control` holds the words of leases; null: this client has no shared memory, nothing is leased.
-  // It must outlive this.
-  explicit ClientBuffers(const shm::ControlSegment* control) : control_(control) {}
+  // `all` is kept up to date. `control` holds the words of leases; null: this client has no shared memory,
+  // nothing is leased. Both must outlive this.
+  ClientBuffers(ClientMemory& all, const shm::ControlSegment* control) : all_(all), control_(control) {}
+  ClientBuffers(const ClientBuffers&) = delete;
+  ~ClientBuffers() { End(); }
 
   // Returns the buffer's id; ids of a session are used once.
   uint64_t Add(shm::Extent extent);
@@ -61,12 +69,11 @@ class ClientBuffers {
   // It was set: there is nothing to return.
   void Settle(uint64_t id) { away_.erase(id); }
   void Drop(uint64_t id);
+  // Drops all, also those that are away. Nothing is leased any more: `control` may go.
+  void End();
 
   // Takes back the leases that were granted until then and that the client has not taken; returns their bytes.
   uint64_t TakeBackLeases(TimePoint granted_until);
-
-  uint64_t bytes() const { return bytes_; }  // leases not included
-  uint64_t leased_bytes() const { return leased_bytes_; }
 
  private:
   struct Buffer {
@@ -76,19 +83,19 @@ class ClientBuffers {
   };
   void Uncount(const Buffer& buffer);
 
+  ClientMemory& all_;
   const shm::ControlSegment* control_;
   uint64_t next_id_ = 1;
   std::unordered_map<uint64_t, Buffer> buffers_;
   std::unordered_set<uint64_t> away_;
   std::array<uint64_t, shm::kLeaseSlots> leases_{};  // ids; what the client writes is not believed
   size_t lease_count_ = 0;
-  uint64_t bytes_ = 0;
-  uint64_t leased_bytes_ = 0;
 };
 
 struct ClientSession {
-  explicit ClientSession(std::unique_ptr<SharedPins> shared)
-      : shared(std::move(shared)), buffers(this->shared ? &this->shared->control() : nullptr) {}
+  // `memory` must outlive it.
+  ClientSession(ClientMemory& memory, std::unique_ptr<SharedPins> shared)
+      : shared(std::move(shared)), buffers(memory, this->shared ? &this->shared->control() : nullptr) {}
 
   uint64_t id = 0;
   uint64_t token = 0;        // what further connections of the client must show
@@ -122,11 +129,11 @@ class ClientSessions {
 
   size_t size() const { return sessions_.size(); }
   size_t pins() const;
-  uint64_t buffer_bytes() const;
-  uint64_t leased_bytes() const;
+  const ClientMemory& memory() const { return memory_; }
 
  private:
   const uint32_t clients_max_;
+  ClientMemory memory_;
   std::unordered_map<uint64_t, std::shared_ptr<ClientSession>> sessions_;
 };
 

@@ -22,18 +22,19 @@ class ClientBuffersTest : public testing::Test {
   const std::unique_ptr<shm::CacheMemory> memory_ =
       shm::CacheMemory::Create({.size_bytes = 16 << 20, .head_room = [] { return shm::HeadRoom{}; }}).value();
   const shm::ControlSegment control_ = shm::ControlSegment::Create().value();
-  ClientBuffers buffers_{&control_};
+  ClientMemory all_;
+  ClientBuffers buffers_{all_, &control_};
 };
 
 TEST_F(ClientBuffersTest, ABufferIsTakenOnceAndComesBackIfItIsReturned) {
   const uint64_t id = buffers_.Add(Memory());
-  EXPECT_EQ(buffers_.bytes(), 5000u);
+  EXPECT_EQ(all_.buffer_bytes, 5000u);
   auto taken = buffers_.Take(id);
   ASSERT_TRUE(taken);
   EXPECT_FALSE(buffers_.Take(id));
-  EXPECT_EQ(buffers_.bytes(), 0u);
+  EXPECT_EQ(all_.buffer_bytes, 0u);
   buffers_.Return(id, std::move(*taken));
-  EXPECT_EQ(buffers_.bytes(), 5000u);
+  EXPECT_EQ(all_.buffer_bytes, 5000u);
   EXPECT_TRUE(buffers_.Take(id));
 }
 
@@ -43,7 +44,7 @@ TEST_F(ClientBuffersTest, ABufferThatIsAbandonedWhileItIsSetDoesNotComeBack) {
   buffers_.Drop(id);
   buffers_.Return(id, std::move(*taken));
   EXPECT_FALSE(buffers_.Take(id));
-  EXPECT_EQ(buffers_.bytes(), 0u);
+  EXPECT_EQ(all_.buffer_bytes, 0u);
 }
 
 TEST_F(ClientBuffersTest, ALeaseGoesToWhoChangesItsWordFirst) {
@@ -52,11 +53,30 @@ TEST_F(ClientBuffersTest, ALeaseGoesToWhoChangesItsWordFirst) {
   EXPECT_TRUE(shm::LeaseWord::Take(Word(first), first.buffer_id));
   EXPECT_EQ(buffers_.TakeBackLeases(kGranted), 5000u);
   EXPECT_FALSE(shm::LeaseWord::Take(Word(second), second.buffer_id));
-  EXPECT_EQ(buffers_.leased_bytes(), 5000u);
+  EXPECT_EQ(all_.leased_bytes, 5000u);
   EXPECT_TRUE(buffers_.Take(first.buffer_id));
   EXPECT_FALSE(buffers_.Take(second.buffer_id));
   EXPECT_EQ(Word(first), 0u) << "the slot is free again";
-  EXPECT_EQ(buffers_.leased_bytes(), 0u);
+  EXPECT_EQ(all_.leased_bytes, 0u);
+}
+
+TEST_F(ClientBuffersTest, WhatSessionsHoldTogetherIsKnownWithoutAskingEach) {
+  {
+    ClientBuffers other(all_, nullptr);
+    other.Add(Memory());
+    buffers_.Add(Memory());
+    Lease(7000);
+    EXPECT_EQ(all_.buffer_bytes, 10000u);
+    EXPECT_EQ(all_.leased_bytes, 7000u);
+  }
+  EXPECT_EQ(all_.buffer_bytes, 5000u);
+  buffers_.End();
+  EXPECT_EQ(all_.buffer_bytes, 0u);
+  EXPECT_EQ(all_.leased_bytes, 0u);
+  EXPECT_EQ(allocated(), 0u);
+  // A request that was under way when the session ended.
+  buffers_.Add(Memory());
+  EXPECT_EQ(all_.buffer_bytes, 5000u);
 }
 
 TEST_F(ClientBuffersTest, OnlyLeasesOfThatAgeAreTakenBack) {
@@ -81,14 +101,15 @@ TEST_F(ClientBuffersTest, NonsenseInALeasesWordKeepsItsMemoryOnlyAsLongAsTheSess
   const proto::Lease lease = Lease();
   Word(lease) = 0xDEADBEEF;
   EXPECT_EQ(buffers_.TakeBackLeases(kGranted), 0u);
-  buffers_ = ClientBuffers(nullptr);
+  buffers_.End();
   EXPECT_EQ(allocated(), 0u);
 }
 
 TEST(ClientBuffers, WithoutSharedMemoryNothingIsLeased) {
   const auto memory =
       shm::CacheMemory::Create({.size_bytes = 16 << 20, .head_room = [] { return shm::HeadRoom{}; }}).value();
-  ClientBuffers buffers(nullptr);
+  ClientMemory all;
+  ClientBuffers buffers(all, nullptr);
   shm::Extent extent = memory->Allocate(5000).value();
   EXPECT_FALSE(buffers.AddLease(extent, kGranted));
 }

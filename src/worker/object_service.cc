@@ -1,12 +1,11 @@
-// How a set and a get travel is told in ARCHITECTURE.md. What must hold here: a fetched copy may be kept only if
-// the shard has listed this worker for just this version, in the epoch that still is, and if no invalidation came
-// in between.
+// How a set and a get travel is told in ARCHITECTURE.md.
 #include "worker/object_service.h"
 
 #include <map>
 
 #include "base/concurrently.h"
 #include "worker/allocate.h"
+#include "worker/landing.h"
 #include "worker/retry.h"
 
 namespace datasystem::worker {
@@ -14,8 +13,8 @@ namespace {
 
 // How long one look waits for a set of this worker that may be about to publish.
 constexpr auto kPublishPause = std::chrono::milliseconds(50);
-// Keys of one call whose sizes are asked for at the same time.
-constexpr size_t kSizesWindow = 64;
+// Keys of one call that are asked for at the same time, each by itself.
+constexpr size_t kKeysWindow = 64;
 
 uint16_t Type(proto::PeerMessage message) { return static_cast<uint16_t>(message); }
 
@@ -26,30 +25,21 @@ class FetchTarget final : public transport::PayloadTarget {
   explicit FetchTarget(store::ObjectStore& store, shm::Extent extent = {})
       : store_(store), extent_(std::move(extent)) {}
 
-  // kTryAgain: room must be made first, which takes longer than this may.
-  Result<std::span<std::byte>> Prepare(std::string_view, uint64_t size) override {
-    if (extent_.valid() && extent_.size() == size) return extent_.bytes();
-    ASSIGN_OR_RETURN(extent_, AtOnce(size));
-    return extent_.bytes();
+  // kTryAgain: see wanted().
+  Result<transport::Places> Prepare(std::string_view, uint64_t size) override {
+    if (!extent_.valid() || extent_.size() != size) {
+      wanted_ = size;
+      ASSIGN_OR_RETURN(extent_, AllocateAtOnce(store_, size));
+      wanted_ = 0;
+    }
+    return transport::Places{extent_.bytes()};
   }
 
-  // What Prepare() had no room for at once; 0: nothing.
+  // What Prepare() had no room for, at least not at once; 0: nothing.
   uint64_t wanted() const { return wanted_; }
   shm::Extent Take() { return std::move(extent_); }
 
  private:
-  Result<shm::Extent> AtOnce(uint64_t size) {
-    auto extent = store_.Reserve(size);
-    if (extent.ok()) {
-      const auto backed = store_.Back(*extent);
-      if (backed.ok() && *backed) return extent;
-    } else if (extent.status().GetCode() != K_TRY_AGAIN) {
-      return extent;
-    }
-    wanted_ = size;
-    return errors::TryAgain("room for {} bytes is being made", size);
-  }
-
   store::ObjectStore& store_;
   shm::Extent extent_;
   uint64_t wanted_ = 0;
@@ -114,6 +104,33 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Get(std::string key, Ti
   }
 }
 
+asio::awaitable<std::vector<Result<store::ObjectRef>>> ObjectService::GetMany(
+    std::vector<std::string> keys, TimePoint wait_until, TimePoint deadline) {
+  std::vector<Gather::Outcome> outcomes(keys.size());
+  if (keys.size() > 1 && Serving().IsOk()) {
+    co_await gather_.Fetch(keys, outcomes, wait_until, deadline);
+  }
+  std::vector<size_t> rest;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!outcomes[i]) {
+      rest.push_back(i);
+    } else if (outcomes[i]->ok()) {
+      ++counters_.remote_hits;
+    } else {
+      ++(outcomes[i]->status().GetCode() == K_NOT_FOUND ? counters_.misses : counters_.failures);
+    }
+  }
+  const auto get = [&, this](size_t n) -> asio::awaitable<void> {
+    const size_t i = rest[n];
+    outcomes[i] = co_await Get(std::move(keys[i]), wait_until, deadline);
+  };
+  if (!rest.empty()) co_await ForEachConcurrently(node_.context, rest.size(), kKeysWindow, get);
+  std::vector<Result<store::ObjectRef>> results;
+  results.reserve(keys.size());
+  for (auto& outcome : outcomes) results.push_back(*std::move(outcome));
+  co_return results;
+}
+
 asio::awaitable<Result<ObjectService::Told>> ObjectService::Ask(
     Question question, std::shared_ptr<transport::PayloadTarget> target) {
   const transport::PeerId shard = node_.view.ShardOf(question.key);
@@ -169,14 +186,12 @@ asio::awaitable<Result<ObjectService::Told>> ObjectService::Ask(
 
 asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, TimePoint wait_until,
                                                                TimePoint deadline) {
-  const PendingKeys::Operation operation(node_.pending, key, PendingKeys::Kind::kFetch);
-  const bool may_keep = options_.keep_copies && !holder_.Untold(key);
-  const uint64_t epoch = node_.view.epoch();
+  const Landing landing(node_, holder_, key, options_.keep_copies);
   Question question;
   question.key = key;
   question.wait_until = wait_until;
   question.deadline = deadline;
-  question.keep_copy = may_keep;
+  question.keep_copy = landing.may_keep();
   Question once_more = question;
   auto target = std::make_shared<FetchTarget>(node_.store);
   auto told = co_await Ask(std::move(question), target);
@@ -191,18 +206,11 @@ asio::awaitable<Result<store::ObjectRef>> ObjectService::Fetch(std::string key, 
   if (got.yours) co_return co_await ResolveOwnGrant(key, got.version, deadline);
   shm::Extent extent = target->Take();
   if (!extent.valid()) co_return errors::Runtime("worker {} answered a get without a value", told->by);
-
-  store::ObjectMeta meta;
-  meta.version = got.version;
-  meta.role = store::Role::kReplica;
-  meta.evictable = got.evictable;  // as a replica it may go anyway
-  meta.expires_at = ExpiryOf(node_.clock, got.ttl_remaining_ms);
-  const store::ObjectRef newest = node_.store.Find(key);
-  const bool keep = may_keep && got.listed && node_.view.epoch() == epoch &&
-                    got.version > operation.invalidated_up_to() &&
-                    (!newest || newest->meta().version < got.version);
-  if (keep) co_return node_.store.Publish(key, meta, extent);
-  co_return node_.store.MakeUnlinked(key, meta, extent);
+  co_return landing.Take({.version = got.version,
+                          .ttl_remaining_ms = got.ttl_remaining_ms,
+                          .listed = got.listed,
+                          .evictable = got.evictable},
+                         extent);
 }
 
 asio::awaitable<Result<std::vector<Result<uint64_t>>>> ObjectService::Sizes(std::vector<std::string> keys,
@@ -223,7 +231,7 @@ asio::awaitable<Result<std::vector<Result<uint64_t>>>> ObjectService::Sizes(std:
     sizes[elsewhere[i]] = co_await SizeOf(keys[elsewhere[i]], deadline);
   };
   if (!elsewhere.empty()) {
-    co_await ForEachConcurrently(node_.context, elsewhere.size(), kSizesWindow, ask);
+    co_await ForEachConcurrently(node_.context, elsewhere.size(), kKeysWindow, ask);
   }
   co_return sizes;
 }

@@ -10,6 +10,7 @@
 
 #include "shm/extent.h"
 #include "worker/flights.h"
+#include "worker/gather.h"
 #include "worker/holder.h"
 #include "worker/node.h"
 #include "worker/writer.h"
@@ -30,7 +31,8 @@ class ObjectService {
     bool keep_copies = true;  // enable_data_replication
   };
   ObjectService(const Node& node, Holder& holder, Options options)
-      : node_(node), holder_(holder), options_(options), writer_(node, holder), flights_(node.context) {}
+      : node_(node), holder_(holder), options_(options), writer_(node, holder), flights_(node.context),
+        gather_(node, holder, flights_, options.keep_copies) {}
 
   // Publishes the value in `extent` and takes it. It is visible, whole, when this returns OK, and no older
   // value can be read anywhere. On an error the extent is left to the caller; whether an older value
@@ -48,6 +50,9 @@ class ObjectService {
 
   // A copy on this node: kept, fetched just now, or waited for until `wait_until`.
   asio::awaitable<Result<store::ObjectRef>> Get(std::string key, TimePoint wait_until, TimePoint deadline);
+  // The same for many keys, of which none is here, with few messages (worker/gather.h).
+  asio::awaitable<std::vector<Result<store::ObjectRef>>> GetMany(std::vector<std::string> keys,
+                                                                 TimePoint wait_until, TimePoint deadline);
   // The part of Get that needs no message: null if there is no copy here.
   Result<store::ObjectRef> GetHere(std::string_view key);
 
@@ -93,6 +98,7 @@ class ObjectService {
   const Options options_;
   Writer writer_;
   Flights flights_;
+  Gather gather_;
   ServiceCounters counters_;
 };
 

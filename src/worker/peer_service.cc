@@ -48,6 +48,7 @@ asio::awaitable<void> PeerService::Serve(transport::Request request) {
     case PeerMessage::kDropped: status = co_await ServeDropped(from, std::move(request.body)); break;
     case PeerMessage::kCollect: status = co_await ServeCollect(from, std::move(request.body)); break;
     case PeerMessage::kEntries: status = co_await ServeEntries(from, std::move(request.body)); break;
+    case PeerMessage::kGetMany: status = ServeGetMany(from, request.body); break;
     case PeerMessage::kInvalidate: status = ServeInvalidate(from, request.body); break;
     case PeerMessage::kPromote: status = ServePromote(from, request.body); break;
     default: status = errors::NotSupported("unknown peer message type {}", request.type);
@@ -92,6 +93,14 @@ asio::awaitable<Status> PeerService::ServeGet(ReturnAddress from, std::string bo
   std::string forwarded = fetch.Encode();
   node_.transport.Forward(from, owner, static_cast<uint16_t>(PeerMessage::kFetch), std::move(forwarded));
   co_return Status::OK();
+}
+
+Status PeerService::ServeGetMany(const ReturnAddress& from, const std::string& body) {
+  ASSIGN_OR_RETURN(const auto request, proto::PeerGetMany::Decode(body));
+  RETURN_IF_ERROR(Admit(request.epoch));
+  RETURN_IF_ERROR(session::CheckBatchSize(request.items.size()));
+  AnswerGetMany(node_, from, request, limits_);
+  return Status::OK();
 }
 
 asio::awaitable<Status> PeerService::ServeFetch(ReturnAddress from, std::string body) {

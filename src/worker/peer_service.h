@@ -3,13 +3,15 @@
 #pragma once
 
 #include "worker/holder.h"
+#include "worker/many_values.h"
 #include "worker/node.h"
 
 namespace datasystem::worker {
 
 class PeerService {
  public:
-  PeerService(const Node& node, Holder& holder) : node_(node), holder_(holder) {}
+  PeerService(const Node& node, Holder& holder, ManyLimits limits = {})
+      : node_(node), holder_(holder), limits_(limits) {}
 
   // Transport::RequestHandler. Every request is answered or handed on, malformed ones included.
   void Handle(transport::Request request);
@@ -28,6 +30,7 @@ class PeerService {
   asio::awaitable<Status> ServeDropped(transport::ReturnAddress from, std::string body);
   asio::awaitable<Status> ServeCollect(transport::ReturnAddress from, std::string body);
   asio::awaitable<Status> ServeEntries(transport::ReturnAddress from, std::string body);
+  Status ServeGetMany(const transport::ReturnAddress& from, const std::string& body);
   Status ServeInvalidate(transport::ReturnAddress from, const std::string& body);
   Status ServePromote(transport::ReturnAddress from, const std::string& body);
 
@@ -36,6 +39,7 @@ class PeerService {
 
   const Node& node_;
   Holder& holder_;
+  const ManyLimits limits_;
 };
 
 }  // namespace datasystem::worker

@@ -173,11 +173,26 @@ class RandomOperations {
         }
         continue;
       }
+      if (Below(3) == 0) {
+        co_await ReadGroup(static_cast<int>(Below(kGroups)));
+        continue;
+      }
       auto got = co_await SomeWorker().Get(key, TimePoint::min(), TestWorkers::Deadline());
       Check(key, before, state, got);
     }
     --reading_;
     co_return true;
+  }
+
+  asio::awaitable<void> ReadGroup(int group) {
+    std::vector<std::string> keys;
+    std::vector<KeyState> before;
+    for (int i = 0; i < kKeysOfGroup; ++i) {
+      keys.push_back(KeyOf(group, i));
+      before.push_back(keys_[keys.back()]);
+    }
+    auto got = co_await SomeWorker().GetMany(keys, TimePoint::min(), TestWorkers::Deadline());
+    for (int i = 0; i < kKeysOfGroup; ++i) Check(keys[i], before[i], keys_[keys[i]], got[i]);
   }
 
   void Check(const std::string& key, const KeyState& before, const KeyState& after,

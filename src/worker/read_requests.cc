@@ -8,6 +8,10 @@ namespace {
 
 using proto::SessionMessage;
 
+// All values of one answer: beyond, a client looks for them itself.
+constexpr uint64_t kInMessageMax = 64 << 10;
+constexpr size_t kItemsInMessageMax = 8;
+
 struct Slice {
   uint64_t offset = 0;
   uint64_t size = 0;
@@ -53,17 +57,18 @@ asio::awaitable<void> ReadRequests::Find(proto::GetRequest& get, std::vector<sto
       elsewhere.push_back(i);
     }
   }
-  const auto fetch = [&, this](size_t n) -> asio::awaitable<void> {
-    const size_t i = elsewhere[n];
-    auto got = co_await parts_.objects.Get(std::move(get.keys[i]), wait_until, deadline);
-    if (got.ok()) {
-      objects[i] = std::move(got).value();
-    } else {
-      reply.items[i].status = got.status();
-    }
-  };
   if (elsewhere.empty()) co_return;
-  co_await ForEachConcurrently(parts_.context, elsewhere.size(), kKeysAtOnce, fetch);
+  std::vector<std::string> keys;
+  for (const size_t i : elsewhere) keys.push_back(std::move(get.keys[i]));
+  auto got = co_await parts_.objects.GetMany(std::move(keys), wait_until, deadline);
+  for (size_t n = 0; n < elsewhere.size(); ++n) {
+    const size_t i = elsewhere[n];
+    if (got[n].ok()) {
+      objects[i] = std::move(got[n]).value();
+    } else {
+      reply.items[i].status = got[n].status();
+    }
+  }
 }
 
 asio::awaitable<Status> ReadRequests::Get(ClientRequest request) {
@@ -80,6 +85,11 @@ asio::awaitable<Status> ReadRequests::Get(ClientRequest request) {
   }
   if (session.ended) co_return errors::Disconnected("the session ended during a get");
 
+  // A client that reads the index is spared the way of many bytes through the socket, and the release of pins.
+  uint64_t bytes = 0;
+  for (const store::ObjectRef& object : objects) bytes += object ? object->size() : 0;
+  const bool by_index = get->reads_index && session.shared &&
+                        (bytes > kInMessageMax || objects.size() > kItemsInMessageMax);
   std::vector<std::span<const std::byte>> payload;
   for (size_t i = 0; i < objects.size(); ++i) {
     if (!objects[i]) continue;
@@ -90,7 +100,9 @@ asio::awaitable<Status> ReadRequests::Get(ClientRequest request) {
       continue;
     }
     item.size = slice->size;
-    if (session.shared && item.size >= parts_.inline_threshold_bytes) {
+    if (by_index && objects[i]->was_linked()) {
+      item.here = true;
+    } else if (session.shared && item.size >= parts_.inline_threshold_bytes) {
       item.pin_id = session.next_pin_id++;
       const shm::Location whole = objects[i]->location();
       item.location = {whole.segment, whole.offset + slice->offset, slice->size};

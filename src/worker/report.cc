@@ -51,8 +51,8 @@ std::string StatusReport(const ReportSources& sources) {
   report["directory"] = {{"entries", node.directory.entries()}, {"complete", node.directory.settled()}};
   report["clients"] = {{"count", sources.sessions.size()},
                        {"pins", sources.sessions.pins()},
-                       {"unpublished_bytes", sources.sessions.buffer_bytes()},
-                       {"leased_bytes", sources.sessions.leased_bytes()},
+                       {"unpublished_bytes", sources.sessions.memory().buffer_bytes},
+                       {"leased_bytes", sources.sessions.memory().leased_bytes},
                        {"refused_connections", sources.refused_connections}};
   report["requests"] = {{"sets", sources.counters.sets},
                         {"local_hits", sources.counters.local_hits},

@@ -5,7 +5,6 @@
 
 #include <asio/co_spawn.hpp>
 #include <asio/detached.hpp>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +14,7 @@
 
 #include "base/check.h"
 #include "shm/cache_memory.h"
+#include "transport/places.h"
 #include "worker/object_service.h"
 #include "worker/peer_service.h"
 #include "worker/ring_follower.h"
@@ -132,12 +132,8 @@ class DirectTransport final : public transport::Transport {
                                            const transport::PeerId& from) {
     if (payload.size() > 0) {
       CHECK(call.target != nullptr);
-      ASSIGN_OR_RETURN(const std::span<std::byte> into, call.target->Prepare(body, payload.size()));
-      size_t at = 0;
-      for (const auto& part : payload.parts) {
-        std::memcpy(into.data() + at, part.data(), part.size());
-        at += part.size();
-      }
+      ASSIGN_OR_RETURN(const transport::Places places, call.target->Prepare(body, payload.size()));
+      transport::Scatter(payload.parts, places);
     }
     transport::Answer answer;
     answer.body = body;
@@ -317,6 +313,17 @@ class TestWorkers {
                                              Duration within = std::chrono::seconds(20),
                                              TimePoint wait_until = TimePoint::min()) {
     return Start((*this)[worker].objects.Get(std::move(key), wait_until, Deadline(within)));
+  }
+  Pending<std::vector<Result<store::ObjectRef>>> StartGetMany(
+      uint64_t worker, std::vector<std::string> keys, Duration within = std::chrono::seconds(20),
+      TimePoint wait_until = TimePoint::min()) {
+    return Start((*this)[worker].objects.GetMany(std::move(keys), wait_until, Deadline(within)));
+  }
+  std::vector<std::string> GetMany(uint64_t worker, std::vector<std::string> keys) {
+    std::vector<std::string> values;
+    for (const auto& got : Await(StartGetMany(worker, std::move(keys))))
+      values.push_back(ValueOf(got));
+    return values;
   }
   // The value, or the name of the error.
   std::string Get(uint64_t worker, std::string key) {

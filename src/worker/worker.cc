@@ -130,7 +130,7 @@ Status Worker::Parts::Open() {
   ObjectService::Options service_options;
   service_options.keep_copies = options.keep_copies;
   objects = std::make_unique<ObjectService>(*node, holder, service_options);
-  peer_service = std::make_unique<PeerService>(*node, holder);
+  peer_service = std::make_unique<PeerService>(*node, holder, options.many);
   ring_follower = std::make_unique<RingFollower>(*node, holder, [this] { OnSettled(); });
   transport->SetRequestHandler(
       [this](transport::Request request) { peer_service->Handle(std::move(request)); });

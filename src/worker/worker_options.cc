@@ -47,6 +47,8 @@ Result<WorkerOptions> WorkerOptions::FromFlags(const FlagValues& flags) {
   options.inline_threshold_bytes = flags.Get(kOcShmTransferThresholdKb) << 10;
   options.clients_max = flags.Get(kMaxClientNum);
   options.keep_copies = flags.Get(kEnableDataReplication);
+  options.many = {.value_max = flags.Get(kAggregateSingleMax),
+                  .answer_max = flags.Get(kAggregateMergeSize)};
   options.enable_rdma = flags.Get(kEnableRdma);
 
   options.health_check_path = flags.Get(kHealthCheckPath);

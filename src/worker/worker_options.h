@@ -9,6 +9,7 @@
 #include "base/socket_address.h"
 #include "config/flags.h"
 #include "shm/cache_memory.h"
+#include "worker/many_limits.h"
 
 namespace datasystem::worker {
 
@@ -36,6 +37,7 @@ struct WorkerOptions {
   uint64_t inline_threshold_bytes = 500 << 10;
   uint32_t clients_max = 200;
   bool keep_copies = true;
+  ManyLimits many;
 
   bool enable_rdma = false;
 

@@ -17,8 +17,6 @@ constexpr size_t kAllOrNothingMax = 8;
 // free, one is a 32nd of the memory at most, all together are an eighth.
 constexpr uint64_t kFreeForLeases = 4;
 constexpr uint64_t kLeaseShare = 32;
-// Below, a copy through the socket costs no more (client/put.cc).
-constexpr uint64_t kLeaseMin = 16 << 10;
 constexpr uint64_t kLeasesShare = 8;
 
 // Bytes of the payload; kInvalid when they do not add up to it.
@@ -229,10 +227,10 @@ asio::awaitable<Status> WriteRequests::SetAll(proto::SetRequest& request, std::v
 }
 
 void WriteRequests::GrantLease(ClientSession& session, uint64_t size, proto::SetReply& reply) {
-  if (!session.shared || size < kLeaseMin || size > memory_bytes_ / kLeaseShare) return;
-  const uint64_t leased = parts_.sessions.leased_bytes();
-  const uint64_t in_use = parts_.store.stats().object_bytes + parts_.sessions.buffer_bytes() + leased;
-  if (leased + size > memory_bytes_ / kLeasesShare) return;
+  if (!session.shared || size < shm::kLeaseBytesMin || size > memory_bytes_ / kLeaseShare) return;
+  const ClientMemory& clients = parts_.sessions.memory();
+  if (clients.leased_bytes + size > memory_bytes_ / kLeasesShare) return;
+  const uint64_t in_use = parts_.store.stats().object_bytes + clients.buffer_bytes + clients.leased_bytes;
   if (in_use + size > memory_bytes_ - memory_bytes_ / kFreeForLeases) return;
   auto extent = parts_.memory.Allocate(size);  // never at the cost of a value
   if (!extent.ok()) return;

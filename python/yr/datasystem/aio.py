@@ -10,9 +10,9 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Callable, TypeVar
 
+from .call_queue import CallQueue
 from .kv_client import Buffer, ExistenceOpt, KVClient, ReadOnlyBuffer, ReadParam, WriteMode
 from .util import INT32_MAX, Status, Validator
 
@@ -28,6 +28,8 @@ _T = TypeVar("_T")
 _KEYS_IN_MESSAGE = 10_000
 # Each get that waits has a connection of its own, of which the SDK opens up to 128.
 _WAITING_MAX = 96
+# Further calls wait until some of these have ended.
+_QUEUED_MAX = 1024
 
 
 class AsyncKVClient:
@@ -35,28 +37,38 @@ class AsyncKVClient:
 
     A get of values that are on this node is done at once, on the event loop. A get that waits, for
     another node or for keys that do not exist yet, occupies no thread: the loop watches its
-    connection. Other calls run on `max_threads` threads that the client keeps.
+    connection. Other calls run on up to `max_threads` threads that the client keeps.
 
     A call that is cancelled may still take effect. One client may be used by many tasks of one
-    event loop. The trace id of Context belongs to a thread: calls here have ids of their own.
+    event loop, and not in a process forked after it was made.
     """
 
-    __slots__ = ("_client", "_pool", "_waiting")
+    __slots__ = ("_calls", "_client", "_waiting")
 
     def __init__(self, *args: Any, max_threads: int = 4, **kwargs: Any) -> None:
         """Takes the arguments of KVClient. Does not connect: await init(), or use `async with`."""
         Validator.check_range("max_threads", max_threads, 1, 1024)
         self._client = KVClient(*args, **kwargs)
-        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="datasystem")
+        self._calls = CallQueue(max_threads, _QUEUED_MAX)
         self._waiting = asyncio.Semaphore(_WAITING_MAX)
 
     async def init(self) -> None:
         """Connects. Does nothing while connected."""
+        self._calls.begin()
         await self._run(self._client.init)
 
     async def close(self) -> None:
-        """Disconnects, after the calls under way have ended. init() connects again."""
-        await self._run(self._client.close)
+        """Disconnects. Calls under way raise RuntimeError; those that had reached the worker may take effect.
+
+        Returns when no thread is in a call any more. Buffers that are held stay valid. init() connects
+        again.
+        """
+        self._calls.end("code: [Not ready], msg: [the client was closed: init() connects again]")
+        closing = CallQueue(1, 1)  # the other one's threads may be busy
+        try:
+            await closing.run(self._client.close)
+        finally:
+            closing.end("")
 
     async def set(self, key: str, val: Value, write_mode: WriteMode = WriteMode.NONE_L2_CACHE,
                   ttl_second: int = 0) -> None:
@@ -96,7 +108,7 @@ class AsyncKVClient:
         Validator.check_type("keys", keys, list)
         Validator.check_type("convert_to_str", convert_to_str, bool)
         Validator.check_range("sub_timeout_ms", sub_timeout_ms, 0, INT32_MAX)
-        here = self._client._native.find_copies(keys, convert_to_str)
+        here = self._client._find_copies(keys, convert_to_str)
         if here is not None:
             return here
         if len(keys) > _KEYS_IN_MESSAGE:
@@ -108,16 +120,20 @@ class AsyncKVClient:
         """See KVClient.get_read_only_buffers."""
         Validator.check_type("keys", keys, list)
         Validator.check_range("timeout_ms", timeout_ms, 0, INT32_MAX)
-        buffers = self._client._native.find_views(keys)
+        buffers = self._client._find_views(keys)
         if buffers is None:
             if len(keys) > _KEYS_IN_MESSAGE:
                 return await self._run(self._client.get_read_only_buffers, keys, timeout_ms)
             buffers = await self._wait(keys, timeout_ms, lambda get: get.finish_viewing())
-        return [None if buffer is None else ReadOnlyBuffer(buffer) for buffer in buffers]
+        return buffers
 
     async def get_buffers(self, keys: list[str], timeout_ms: int = 0) -> list[Buffer | None]:
-        """See KVClient.get_buffers. While it waits for keys it occupies a thread."""
-        return await self._run(self._client.get_buffers, keys, timeout_ms)
+        """See KVClient.get_buffers."""
+        Validator.check_type("keys", keys, list)
+        Validator.check_range("timeout_ms", timeout_ms, 0, INT32_MAX)
+        if len(keys) > _KEYS_IN_MESSAGE:
+            return await self._run(self._client.get_buffers, keys, timeout_ms)
+        return await self._wait(keys, timeout_ms, lambda get: get.finish_buffers())
 
     async def read(self, read_params: list[ReadParam]) -> list[ReadOnlyBuffer | None]:
         """See KVClient.read."""
@@ -133,7 +149,9 @@ class AsyncKVClient:
 
     async def exist(self, keys: list[str]) -> list[bool]:
         """See KVClient.exist."""
-        return await self._run(self._client.exist, keys)
+        Validator.check_type("keys", keys, list)
+        here = self._client._find_existing(keys)
+        return here if here is not None else await self._run(self._client.exist, keys)
 
     def generate_key(self, prefix: str = "") -> str:
         """See KVClient.generate_key; it needs no waiting."""
@@ -149,31 +167,34 @@ class AsyncKVClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-        self._pool.shutdown(wait=False)
 
     def __repr__(self) -> str:
         return f"<Async{repr(self._client)[1:]}"
 
     async def _run(self, call: Callable[..., _T], *args: object) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, call, *args)
+        return await self._calls.run(call, *args)
 
     async def _wait(self, keys: list[str], sub_timeout_ms: int, finish: Callable[[PendingGet], _T]) -> _T:
         async with self._waiting:
-            pending = await self._run(self._client._native.start_get, keys, sub_timeout_ms)
+            pending = await self._run(self._client._start_get, keys, sub_timeout_ms)
             if pending.fileno() >= 0:
-                await _readable(pending.fileno(), pending.remaining_ms() / 1000)
+                await self._readable(pending.fileno(), pending.remaining_ms() / 1000)
             # The answer is there, or the time is over; large values take a while to receive.
             return await self._run(finish, pending)
 
+    async def _readable(self, descriptor: int, seconds: float) -> None:
+        """Returns when there is something to read, or after that time."""
+        loop = asyncio.get_running_loop()
+        readable: asyncio.Future[None] = loop.create_future()
 
-async def _readable(descriptor: int, seconds: float) -> None:
-    """Returns when there is something to read, or after that time."""
-    loop = asyncio.get_running_loop()
-    event = asyncio.Event()
-    loop.add_reader(descriptor, event.set)
-    try:
-        await asyncio.wait_for(event.wait(), seconds)
-    except asyncio.TimeoutError:
-        pass
-    finally:
-        loop.remove_reader(descriptor)
+        def wake() -> None:
+            if not readable.done():
+                readable.set_result(None)
+
+        loop.add_reader(descriptor, wake)
+        timer = loop.call_later(seconds, wake)
+        try:
+            await self._calls.until(readable)
+        finally:
+            timer.cancel()
+            loop.remove_reader(descriptor)

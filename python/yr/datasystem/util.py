@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from .lib import libds_client_py as _native
 from .lib.libds_client_py import Status
 
@@ -9,6 +11,14 @@ __all__ = ["Context", "Status", "Validator"]
 
 INT32_MAX = 2**31 - 1
 UINT32_MAX = 2**32 - 1
+
+_of_thread = threading.local()
+
+
+def current_trace_id() -> str:
+    """What this thread gave to Context.set_trace_id() last, or ""."""
+    trace_id: str = getattr(_of_thread, "trace_id", "")
+    return trace_id
 
 
 class Context:
@@ -23,6 +33,7 @@ class Context:
         """
         Validator.check_type("trace_id", trace_id, str)
         _native.set_trace_id(trace_id)
+        _of_thread.trace_id = trace_id
 
 
 class Validator:
