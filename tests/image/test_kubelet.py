@@ -1,0 +1,69 @@
+"""Pods of a DaemonSet, run as kubelets of two nodes would: from the manifest alone, around a real etcd."""
+
+import tempfile
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster import Etcd, free_port, wait_until
+from kubelet import KubeletPod
+
+HERE = Path(__file__).resolve().parent
+NODES = [{"name": "node-1", "address": "127.0.0.1"}, {"name": "node-2", "address": "127.0.0.2"}]
+CLIENT = """
+import sys
+from yr.datasystem import KVClient
+client = KVClient(sys.argv[1], int(sys.argv[2]))
+client.init()
+"""
+
+
+@pytest.fixture
+def etcd():
+    with tempfile.TemporaryDirectory(prefix="ds-etcd-") as folder:
+        etcd = Etcd(folder)
+        yield etcd
+        etcd.kill()
+
+
+@contextmanager
+def running_pod(image, objects, node):
+    """The pod of the only DaemonSet on that node, its readiness probe green."""
+    daemon_set = next(item for item in objects if item["kind"] == "DaemonSet")
+    with tempfile.TemporaryDirectory(prefix="ds-node-") as folder:
+        Path(folder).chmod(0o755)
+        pod = KubeletPod(image, objects, folder, node, daemon_set)
+        try:
+            pod.start()
+            wait_until(lambda: pod.probe("startupProbe")[0] == 0, 40, f"start on {node['name']}")
+            wait_until(lambda: pod.probe("readinessProbe")[0] == 0, 40, f"readiness of {node['name']}")
+            yield pod
+        finally:
+            pod.end()
+
+
+def manifests(etcd_address, port):
+    text = (HERE / "worker_pod.yaml").read_text(encoding="utf-8")
+    text = text.replace("ETCD_ADDRESS", etcd_address).replace("31501", str(port))
+    return list(yaml.safe_load_all(text))
+
+
+def test_two_nodes_serve_each_others_keys_and_leave_by_their_prestop(image, etcd):
+    port = free_port(*(node["address"] for node in NODES))
+    objects = manifests(etcd.address, port)
+    with ExitStack() as stack:
+        first, second = (stack.enter_context(running_pod(image, objects, node)) for node in NODES)
+        assert first.probe("livenessProbe") == (0, "")
+        assert first.container.run("python3", "-c", CLIENT + "client.set('k', b'v' * 1000000)",
+                                   "127.0.0.1", port) == (0, "")
+        assert second.container.run(
+            "python3", "-c", CLIENT + "print(client.get(['k']) == [b'v' * 1000000])", "127.0.0.2",
+            port) == (0, "True\n")
+        for pod in (first, second):
+            hook = pod.pre_stop()
+            assert pod.container.wait(60) == 0
+            hook.communicate(timeout=30)
+            logs = pod.host_folder("/var/log/datasystem/worker")
+            assert "the worker ended, exit code 0" in (logs / "container.log").read_text()
