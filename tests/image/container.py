@@ -46,7 +46,7 @@ def enter(root, command, volumes=None):
 
 
 def as_user(user, folder, capabilities=()):
-    """In front of a command inside: these capabilities, and no others to be had. None: all of them."""
+    """In front of a command inside: these capabilities, and no others to get; None: all."""
     uid, gid = user.split(":")
     identity = ["/usr/bin/env", "-C", folder, "/usr/bin/setpriv", "--reuid", uid, "--regid", gid,
                 "--clear-groups"]

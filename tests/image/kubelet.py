@@ -1,4 +1,4 @@
-"""Runs the pod of a rendered DaemonSet as a kubelet does: variables, volumes, users and capabilities,
+"""Runs the pod of a rendered DaemonSet as a kubelet does: variables, volumes, users, capabilities,
 init containers, probes and preStop are those of the manifest; only the image is the test's.
 
 What a manifest asks for and this does not know is an error, not a silence.
@@ -24,17 +24,16 @@ def quantity(text):
 
 
 class KubeletPod:
-    """`objects` are all that the chart rendered; `folder` holds what the node's folders and volumes are.
+    """The pod of one of the DaemonSets among `objects`, all that was rendered, on a node.
 
-    `node` are the facts of the node: name, address.
+    `folder` holds what stands for the node's folders; `node` is {"name": ..., "address": ...}.
     """
 
-    def __init__(self, image, objects, folder, node, daemon_set=None):
+    def __init__(self, image, objects, folder, node, daemon_set):
         self._image = image
         self._folder = Path(folder)
         self._objects = objects
-        template = daemon_set["spec"]["template"]
-        self.spec = template["spec"]
+        self.spec = daemon_set["spec"]["template"]["spec"]
         self._facts = {"metadata.name": "ds-worker-test", "metadata.namespace": "default",
                        "spec.nodeName": node["name"], "status.hostIP": node["address"],
                        "status.podIP": node["address"]}
@@ -96,7 +95,8 @@ class KubeletPod:
             return self._facts[source["fieldRef"]["fieldPath"]]
         wanted = source["resourceFieldRef"]  # nothing else is known
         kind, name = wanted["resource"].split(".", 1)
-        return str(quantity(manifest["resources"][kind][name]) // quantity(wanted.get("divisor", 1)))
+        amount = quantity(manifest["resources"][kind][name])
+        return str(amount // quantity(wanted.get("divisor", 1)))
 
     def _volume(self, name):
         source = self._sources[name]

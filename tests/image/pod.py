@@ -53,7 +53,7 @@ class Pod:
     def start(self, *flags, **options):
         """A container whose readiness probe is green."""
         container = self.launch(*flags, **options)
-        wait_until(lambda: container.run(*READINESS)[0] == 0, 40, "readiness")
+        wait_until(lambda: container.run(*READINESS)[0] == 0, 60, "readiness")
         return container
 
     def refused(self, *flags, **options):

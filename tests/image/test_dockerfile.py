@@ -16,7 +16,7 @@ FINAL = [(word, text) for stage, word, text in rootfs.instructions() if stage is
 
 
 def ignored(path):
-    """What .dockerignore keeps from the engine: patterns are for the top folder, or begin with **/."""
+    """What .dockerignore keeps from the engine. Patterns are for the top folder, unless **/"""
     lines = (rootfs.SOURCE / ".dockerignore").read_text().splitlines()
     patterns = [line for line in lines if line and line[0] != "#"]
     parts = Path(path).parts

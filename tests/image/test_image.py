@@ -26,8 +26,8 @@ client.init()
 
 def test_the_image_serves_by_its_entry_script_and_term_ends_it_with_exit_0(pod):
     container = pod.launch()
-    wait_until(lambda: container.run(*STARTUP)[0] == 0, 40, "start")
-    wait_until(lambda: container.run(*READINESS)[0] == 0, 40, "readiness")
+    wait_until(lambda: container.run(*STARTUP)[0] == 0, 60, "start")
+    wait_until(lambda: container.run(*READINESS)[0] == 0, 60, "readiness")
     assert container.run(*LIVENESS, "-t", "150") == (0, "")
     assert container.run("python3", "-c", PYTHON_CLIENT + "client.set('k', b'v' * 2000000)\n"
                          "print(client.get(['k']) == [b'v' * 2000000])", pod.port) == (0, "True\n")
@@ -70,7 +70,7 @@ def test_the_environment_fills_in_what_the_arguments_leave_out(pod):
     container = pod.run_image("-unix_domain_socket_dir=/home/uds", f"-bind_address={pod.address}",
                               WORKER_IP="127.0.0.1", WORKER_PORT=pod.port, BIND_IP="127.0.0.9",
                               SHARE_MEMORY_SIZE=48, ENABLE_RDMA="false")
-    wait_until(lambda: container.run(*READINESS)[0] == 0, 40, "readiness")
+    wait_until(lambda: container.run(*READINESS)[0] == 0, 60, "readiness")
     arguments = Path(f"/proc/{container.worker_pid()}/cmdline").read_text().split("\0")
     assert f"-worker_address={pod.address}" in arguments
     assert "-shared_memory_size_mb=48" in arguments

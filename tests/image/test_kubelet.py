@@ -1,4 +1,4 @@
-"""Pods of a DaemonSet, run as kubelets of two nodes would: from the manifest alone, around a real etcd."""
+"""Pods of a DaemonSet, run as kubelets of two nodes do, from the manifest alone, with a real etcd."""
 
 import tempfile
 from contextlib import ExitStack, contextmanager
@@ -37,8 +37,8 @@ def running_pod(image, objects, node):
         pod = KubeletPod(image, objects, folder, node, daemon_set)
         try:
             pod.start()
-            wait_until(lambda: pod.probe("startupProbe")[0] == 0, 40, f"start on {node['name']}")
-            wait_until(lambda: pod.probe("readinessProbe")[0] == 0, 40, f"readiness of {node['name']}")
+            for kind in ("startupProbe", "readinessProbe"):
+                wait_until(lambda: pod.probe(kind)[0] == 0, 60, f"{kind} on {node['name']}")
             yield pod
         finally:
             pod.end()
