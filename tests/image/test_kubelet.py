@@ -1,4 +1,4 @@
-"""Pods of a DaemonSet, run as kubelets of two nodes do, from the manifest alone, with a real etcd."""
+"""Pods of a DaemonSet, run as kubelets of two nodes do, from a manifest and with a real etcd."""
 
 import tempfile
 from contextlib import ExitStack, contextmanager
