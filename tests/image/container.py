@@ -10,10 +10,10 @@ from pathlib import Path
 from cluster import wait_until
 
 # Mounts are the process's own, so that they end with it.
-# Arguments: root, source and target of each volume, --, command.
+# Arguments: ro or rw, root, source and target of each volume, --, command.
 _MOUNTS = r"""
 set -e
-root=$1; shift
+mode=$1 root=$2; shift 2
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sys "$root/sys"
@@ -33,16 +33,17 @@ while [ "$1" != -- ]; do
   shift 2
 done
 shift
+mount -o "remount,bind,$mode" "$root"
 exec chroot "$root" "$@"
 """
 
 
-def enter(root, command, volumes=None):
+def enter(root, command, volumes=None, read_only=False):
     """The command line that runs `command` in `root` with {target: source} mounted there."""
     places = [place for target, source in (volumes or {}).items() for place in (source, target)]
     return ["/usr/bin/unshare", "--mount", "--pid", "--fork", "--kill-child",
             "--propagation", "private", "/bin/sh", "-c", _MOUNTS, "sh",
-            *map(str, [root, *places, "--", *command])]
+            *map(str, ["ro" if read_only else "rw", root, *places, "--", *command])]
 
 
 def as_user(user, folder, capabilities=()):
@@ -68,7 +69,7 @@ class Container:
     the image's, `command` is in place of its entry point, `user` in place of its user."""
 
     def __init__(self, image, arguments, environment=None, volumes=None, command=None, user=None,
-                 capabilities=(), memlock_bytes=None):
+                 capabilities=(), read_only=False, memlock_bytes=None):
         self._root = image.root
         self._prefix = as_user(user or image.user, image.folder, capabilities)
         self._environment = {"HOME": "/home/yuanrong", **image.environment, **(environment or {})}
@@ -76,7 +77,7 @@ class Container:
         limit = [] if memlock_bytes is None else ["/usr/bin/prlimit", f"--memlock={memlock_bytes}"]
         inside = [*self._prefix, *(command or image.entrypoint), *arguments]
         self.process = subprocess.Popen(
-            [*limit, *enter(image.root, inside, volumes)], env=self._environment,
+            [*limit, *enter(image.root, inside, volumes, read_only)], env=self._environment,
             stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output)
 
     def output(self):

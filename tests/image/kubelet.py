@@ -5,7 +5,6 @@ What a manifest asks for and this does not know is an error, not a silence.
 """
 
 import base64
-import os
 import re
 from pathlib import Path
 
@@ -59,9 +58,14 @@ class KubeletPod:
         """The process of the hook, started."""
         return self.container.start(*self._exec(self.manifest["lifecycle"]["preStop"]))
 
-    def host_folder(self, path):
-        """What stands for that folder of the node."""
-        return self._folder / "host" / path.lstrip("/")
+    def folder_at(self, place):
+        """What is mounted there in the container."""
+        return self._mounts(self.manifest)[place]
+
+    def run_beside(self, manifest):
+        """A further container of the pod's image on this node, to its end: (exit code, output)."""
+        container = self._launch(manifest)
+        return container.wait(60), container.output()
 
     def end(self):
         for container in self._containers:
@@ -77,13 +81,11 @@ class KubeletPod:
         environment = self.environment(manifest)
         arguments = [_expand(word, environment) for word in manifest.get("args", [])]
         command = [_expand(word, environment) for word in manifest.get("command", [])]
-        volumes = {}
-        # A folder before what is mounted in it.
-        for mount in sorted(manifest.get("volumeMounts", []), key=lambda row: row["mountPath"]):
-            volumes[mount["mountPath"]] = self._volume(mount["name"]) / mount.get("subPath", "")
         user, capabilities = self._identity(manifest)
-        container = Container(self._image, arguments, environment, volumes, command or None,
-                              user=user, capabilities=capabilities)
+        context = manifest.get("securityContext", {})
+        container = Container(self._image, arguments, environment, self._mounts(manifest),
+                              command or None, user=user, capabilities=capabilities,
+                              read_only=context.get("readOnlyRootFilesystem", False))
         self._containers.append(container)
         return container
 
@@ -98,17 +100,20 @@ class KubeletPod:
         amount = quantity(manifest["resources"][kind][name])
         return str(amount // quantity(wanted.get("divisor", 1)))
 
+    def _mounts(self, manifest):
+        # A folder before what is mounted in it.
+        rows = sorted(manifest.get("volumeMounts", []), key=lambda row: row["mountPath"])
+        return {row["mountPath"]: self._volume(row["name"]) / row.get("subPath", "") for row in rows}
+
     def _volume(self, name):
         source = self._sources[name]
         if "hostPath" in source:
             path = source["hostPath"]["path"]
             if path == "/etc/localtime":
                 return Path(path)
-            return _made(self.host_folder(path))
+            return _made(self._folder / "host" / path.lstrip("/"))
         if "emptyDir" in source:
-            folder = _made(self._folder / "empty" / name)
-            folder.chmod(0o777)
-            return folder
+            return _made(self._folder / "empty" / name, 0o777)
         folder = _made(self._folder / "data" / name)
         if "configMap" in source:
             texts = self._object("ConfigMap", source["configMap"]["name"])["data"]
@@ -151,8 +156,9 @@ def _expand(text, values):
     return re.sub(r"\$\((\w+)\)", lambda match: values.get(match.group(1), match.group(0)), text)
 
 
-def _made(folder):
-    folder.mkdir(parents=True, exist_ok=True)
-    # Of root, as a kubelet makes it: an init container has to hand it over.
-    os.chmod(folder, 0o755)
+def _made(folder, mode=0o755):
+    """Of root, as a kubelet makes it: an init container has to hand it over."""
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        folder.chmod(mode)
     return folder
