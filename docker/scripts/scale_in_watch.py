@@ -7,6 +7,7 @@ cluster whose API is away serves on.
 """
 
 import argparse
+import http.client
 import json
 import os
 import signal
@@ -21,6 +22,8 @@ from pathlib import Path
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 INTERVAL_S = 5
 ANSWER_BYTES_MAX = 16 << 20
+# Not reached, not HTTP, not JSON, not a node.
+UNREADABLE = (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError)
 
 
 def say(text):
@@ -66,7 +69,7 @@ def wait_for_taint(url, wanted, pid):
     while Path(f"/proc/{pid}").exists():
         try:
             found = node_taints(url) & wanted
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except UNREADABLE as error:
             if not warned:
                 say(f"WARNING: cannot read the taints of {url}, trying on: {reason_of(error)}")
             warned = True

@@ -10,11 +10,18 @@ from pathlib import Path
 from cluster import wait_until
 
 # Mounts are the process's own, so that they end with it.
-# Arguments: ro or rw, root, source and target of each volume, --, command.
+# Arguments: build (changes stay in the image), own (they are the container's own and end with it) or
+# ro (there are none), root, source and target of each volume, --, command.
 _MOUNTS = r"""
 set -e
 mode=$1 root=$2; shift 2
-mount --bind "$root" "$root"
+if [ "$mode" = build ]; then
+  mount --bind "$root" "$root"
+else
+  mount -t tmpfs layer /mnt
+  mkdir /mnt/upper /mnt/work
+  mount -t overlay -o "lowerdir=$root,upperdir=/mnt/upper,workdir=/mnt/work" image "$root"
+fi
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sys "$root/sys"
 mount -t tmpfs -o mode=755 dev "$root/dev"
@@ -33,17 +40,17 @@ while [ "$1" != -- ]; do
   shift 2
 done
 shift
-mount -o "remount,bind,$mode" "$root"
+[ "$mode" != ro ] || mount -o remount,bind,ro "$root"
 exec chroot "$root" "$@"
 """
 
 
-def enter(root, command, volumes=None, read_only=False):
+def enter(root, command, volumes=None, mode="build"):
     """The command line that runs `command` in `root` with {target: source} mounted there."""
     places = [place for target, source in (volumes or {}).items() for place in (source, target)]
     return ["/usr/bin/unshare", "--mount", "--pid", "--fork", "--kill-child",
             "--propagation", "private", "/bin/sh", "-c", _MOUNTS, "sh",
-            *map(str, ["ro" if read_only else "rw", root, *places, "--", *command])]
+            *map(str, [mode, root, *places, "--", *command])]
 
 
 def as_user(user, folder, capabilities=()):
@@ -76,8 +83,9 @@ class Container:
         self._output = tempfile.TemporaryFile()
         limit = [] if memlock_bytes is None else ["/usr/bin/prlimit", f"--memlock={memlock_bytes}"]
         inside = [*self._prefix, *(command or image.entrypoint), *arguments]
+        entering = enter(image.root, inside, volumes, "ro" if read_only else "own")
         self.process = subprocess.Popen(
-            [*limit, *enter(image.root, inside, volumes, read_only)], env=self._environment,
+            [*limit, *entering], env=self._environment,
             stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output)
 
     def output(self):

@@ -103,7 +103,8 @@ class KubeletPod:
     def _mounts(self, manifest):
         # A folder before what is mounted in it.
         rows = sorted(manifest.get("volumeMounts", []), key=lambda row: row["mountPath"])
-        return {row["mountPath"]: self._volume(row["name"]) / row.get("subPath", "") for row in rows}
+        return {row["mountPath"]: self._volume(row["name"]) / row.get("subPath", "")
+                for row in rows}
 
     def _volume(self, name):
         source = self._sources[name]

@@ -16,7 +16,8 @@ from kubelet import KubeletPod
 
 HERE = Path(__file__).resolve().parent
 CHART = rootfs.SOURCE / "docker" / "chart" / "datasystem"
-HELM = shutil.which("helm") or str(Path.home() / ".cache/datasystem-tools/helm/helm")
+TOOLS = Path(os.environ.get("DATASYSTEM_TOOLS_DIR") or Path.home() / ".cache/datasystem-tools")
+HELM = shutil.which("helm") or TOOLS / "helm" / "helm"
 NODES = [{"name": "node-1", "address": "127.0.0.1"}, {"name": "node-2", "address": "127.0.0.2"}]
 CLIENT = """
 import sys

@@ -21,6 +21,7 @@ class ApiServer:
 
     def __init__(self, folder):
         self.taints, self.refusing, self.asked = None, False, 0
+        self.body = None  # of an answer that is no node
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-nodes",
                         "-pkeyopt", "ec_paramgen_curve:P-256", "-subj", "/CN=api",
                         "-addext", "subjectAltName=IP:127.0.0.1",
@@ -36,7 +37,8 @@ class ApiServer:
             def do_GET(self):
                 api.asked += 1
                 allowed = self.headers["Authorization"] == f"Bearer {TOKEN}" and not api.refusing
-                body = json.dumps({"spec": {"taints": api.taints} if api.taints else {}}).encode()
+                node = {"spec": {"taints": api.taints} if api.taints else {}}
+                body = api.body or json.dumps(node).encode()
                 self.send_response(200 if allowed and self.path == "/api/v1/nodes/node-1" else 403)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -92,6 +94,15 @@ def test_a_worker_serves_on_without_an_api_server_and_stops_as_always(pod, api):
     container = watched(pod, api)
     wait_until(lambda: "cannot read the taints of" in container.output(), 30, "the warning")
     assert container.stop() == 0
+
+
+def test_an_answer_that_is_no_node_is_a_warning_and_asked_again(pod, api):
+    api.body = b'{"spec": {"taints": "none"}}'
+    container = watched(pod, api)
+    api.wait_until_asked_again()
+    api.body, api.taints = None, [TAINT]
+    assert container.wait(30) == 0
+    assert "cannot read the taints of" in container.output()
 
 
 def test_outside_kubernetes_taints_are_not_watched_and_that_is_said(pod):
