@@ -63,6 +63,9 @@ def write(path, text):
 
 
 def commit_id():
+    # The image is built from a tree without .git (docker/Dockerfile).
+    if os.environ.get("DS_COMMIT_ID"):
+        return os.environ["DS_COMMIT_ID"]
     try:
         return run("git", "-C", SOURCE, "rev-parse", "HEAD", stderr=subprocess.DEVNULL).strip()
     except (OSError, subprocess.CalledProcessError):

@@ -6,15 +6,16 @@ import signal
 import sys
 from typing import List, Optional
 
-from . import console, generate_helm_chart, package, start, status, stop
+from . import console, doctor, generate_helm_chart, package, start, status, stop
 
 _COMMANDS = {
-    "start": start, "stop": stop, "status": status,
+    "start": start, "stop": stop, "status": status, "doctor": doctor,
     "generate_helm_chart": generate_helm_chart,
 }
 
 _EXAMPLES = """\
 examples:
+  dscli doctor --worker_address 127.0.0.1:31501       would a worker start on this machine?
   dscli start -w --worker_address 127.0.0.1:31501     start a worker on this machine
   dscli status                                        what it is doing
   dscli stop --worker_address 127.0.0.1:31501         stop it

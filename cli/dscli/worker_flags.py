@@ -62,6 +62,12 @@ def load_file(path: str) -> Flags:
     return flags
 
 
+def checked(flags: Flags) -> Flags:
+    """`flags` that came by other ways; refuses what must not stand on a command line."""
+    _check(flags)
+    return flags
+
+
 def worker_address_of_file(path: str) -> str:
     address = load_file(path).get("worker_address")
     if not address:

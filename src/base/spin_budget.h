@@ -16,6 +16,15 @@
 
 namespace datasystem {
 
+// Between two looks at memory that another core writes.
+inline void CpuPause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 class SpinBudget {
  public:
   using Clock = std::chrono::steady_clock;
