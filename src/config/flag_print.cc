@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "config/flag_row.h"
+#include "config/flag_table_json.h"
 
 namespace datasystem::config {
 namespace {
@@ -192,6 +193,7 @@ std::optional<std::string> InformationAsked(const FlagValues& values, std::strin
   const std::string& form = values.Get(kPrintFlags);
   if (form == "json") return Json();
   if (form == "markdown") return Markdown();
+  if (form == "table") return TableAsJson();
   if (form == "values") return Values(values);
   return std::nullopt;
 }

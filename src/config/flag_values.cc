@@ -3,6 +3,8 @@
 #include <cstring>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "config/flag_row.h"
 
 namespace datasystem::config {
@@ -113,13 +115,13 @@ Result<FlagValues> FlagValues::Parse(int argc, char** argv) {
   }
   values.ExpandHome();
   const bool about_all_workers =
-      values.Get(kPrintFlags) == "json" || values.Get(kPrintFlags) == "markdown";
+      !values.Get(kPrintFlags).empty() && values.Get(kPrintFlags) != "values";
   if (values.Get(kHelp) || values.Get(kVersion) || about_all_workers) return values;
   std::ranges::move(BrokenRules(values), std::back_inserter(mistakes));
   if (mistakes.empty()) return values;
-  std::string text;
-  for (const std::string& mistake : mistakes) text += mistake + "\n";
-  return Status(K_INVALID, text + "(--help explains every flag)");
+  // For programs, a check says nothing but the mistakes.
+  if (!values.Get(kCheckFlags)) mistakes.push_back("(--help explains every flag)");
+  return Status(K_INVALID, fmt::format("{}", fmt::join(mistakes, "\n")));
 }
 
 std::vector<std::string> FlagValues::NonDefault() const {

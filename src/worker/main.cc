@@ -55,6 +55,11 @@ int Main(int argc, char** argv) {
     return 0;
   }
   auto options = WorkerOptions::FromFlags(*flags);
+  if (flags->Get(config::kCheckFlags)) {
+    if (options.ok()) return 0;
+    std::fprintf(stderr, "%s\n", options.status().GetMsg().c_str());
+    return 1;
+  }
   if (!options.ok()) return Fail(options.status());
   const Status logs = OpenLogs(options->log);
   if (logs.IsError()) return Fail(logs);
