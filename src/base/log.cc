@@ -1,8 +1,7 @@
-// Lines are formatted here (fields of the access-log family joined by " | ") and spdlog only writes and
-// rotates files. A level's file also gets the levels above it.
+// Lines are formatted here (fields of the access-log family joined by " | ") and spdlog only passes them on to
+// the files. A level's file also gets the levels above it.
 #include "base/log.h"
 
-#include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/syscall.h>
@@ -12,6 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <vector>
+
+#include "base/log_file.h"
 
 namespace datasystem {
 namespace {
@@ -31,8 +33,11 @@ struct LogState {
   std::atomic<int> level{static_cast<int>(LogLevel::kWarning)};
   std::shared_ptr<spdlog::logger> logger =
       std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  std::shared_ptr<spdlog::sinks::sink> standard_error;
   std::string host;
   std::string cluster;
+  std::vector<std::string> paths;  // of the files, without .log
+  bool tidy = true;                // so that a full disk is reported once
 };
 
 LogState& State() {
@@ -79,9 +84,10 @@ std::string StartLogging(const LogOptions& options) {
     if (!options.directory.empty()) {
       for (auto [level, name] : {std::pair{LogLevel::kInfo, "INFO"}, {LogLevel::kWarning, "WARNING"},
                                  {LogLevel::kError, "ERROR"}}) {
-        auto sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>(
-            options.directory + "/" + options.file_prefix + "." + name + ".log",
-            size_t{options.max_file_size_mb} << 20, options.max_files == 0 ? 1000 : options.max_files);
+        const std::string path = options.directory + "/" + options.file_prefix + "." + name;
+        auto sink = std::make_shared<LogFile>(LogFile::Options{
+            .path = path, .bytes_max = uint64_t{options.max_file_size_mb} << 20, .mode = options.file_mode});
+        state.paths.push_back(path);
         sink->set_level(level == LogLevel::kInfo ? spdlog::level::trace : ToSpdlog(level));
         sinks.push_back(sink);
       }
@@ -89,19 +95,34 @@ std::string StartLogging(const LogOptions& options) {
   } catch (const spdlog::spdlog_ex& error) {
     return error.what();
   }
-  if (options.to_stderr || sinks.empty()) {
-    sinks.push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  }
+  state.standard_error = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  state.standard_error->set_level(sinks.empty() ? spdlog::level::trace : ToSpdlog(options.stderr_level));
+  sinks.push_back(state.standard_error);
   auto logger = std::make_shared<spdlog::logger>("", sinks.begin(), sinks.end());
   logger->set_level(spdlog::level::trace);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%f | %L | %v");
-  logger->flush_on(spdlog::level::info);
   state.logger = std::move(logger);
   state.level = static_cast<int>(options.level);
   return "";
 }
 
-void FlushLogs() { State().logger->flush(); }
+void SetLogLevel(LogLevel level) { State().level = static_cast<int>(level); }
+
+void TidyLogs(const LogLimits& limits) {
+  LogState& state = State();
+  std::string problem;
+  for (const std::string& path : state.paths) {
+    const std::string one = TidyLogFiles(
+        path, {.files_max = limits.max_files, .retention_days = limits.retention_days, .compress = limits.compress});
+    if (!one.empty()) problem = one;
+  }
+  if (!problem.empty() && state.tidy) LOG_WARNING("old log files stay, tried again reason={}", problem);
+  state.tidy = problem.empty();
+}
+
+void LeaveStderr() {
+  if (State().standard_error) State().standard_error->set_level(spdlog::level::off);
+}
 
 bool LogEnabled(LogLevel level) { return static_cast<int>(level) >= State().level.load(); }
 

@@ -69,6 +69,7 @@ std::string Details(const FlagRow& row) {
   std::string text(row.description);
   if (const std::string words = row.rule.Words(); !words.empty())
     text += fmt::format(" Allowed: {}.", words);
+  if (row.live() && row.support == Support::kFull) text += " May change while the worker runs.";
   if (row.support == Support::kAccepted) text += fmt::format(" No effect: {}.", row.reason);
   if (row.support == Support::kRefused) text += fmt::format(" Not supported: {}.", row.reason);
   return text;
@@ -122,7 +123,8 @@ std::string Json() {
 
 constexpr std::string_view kDocument = R"(# Flags of datasystem_worker
 
-Printed by `datasystem_worker --print_flags=markdown`; do not edit. All flags take effect when the worker starts.
+Printed by `datasystem_worker --print_flags=markdown`; do not edit. Flags take effect when the worker starts; those marked *live*
+may also be changed while it runs, by `monitor_config_file` ([probes.md](probes.md)).
 Where there are two defaults, the second is the one of `worker_config.json`, which `dscli start` uses.
 )";
 constexpr std::string_view kNoEffect = R"(
@@ -140,6 +142,7 @@ std::string MarkdownRow(const FlagRow& row) {
   std::string meaning(row.description);
   if (const std::string words = row.rule.Words(); !words.empty())
     meaning += fmt::format(" Allowed: {}.", words);
+  if (row.live() && row.support == Support::kFull) meaning += " *Live.*";
   const std::string_view refused = row.support == Support::kRefused ? "*refused:* " : "";
   const std::string why =
       row.support == Support::kFull ? "" : fmt::format(" {}{} |", refused, row.reason);

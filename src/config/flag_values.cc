@@ -64,6 +64,11 @@ std::vector<Argument> Cut(int argc, char** argv, std::vector<std::string>& mista
 
 }  // namespace
 
+std::string StatusFilePath() {
+  const char* path = std::getenv("STATUS_FILE_PATH");
+  return path == nullptr ? "" : path;
+}
+
 FlagValues::FlagValues() {
   values_.reserve(Table().size());
   for (const FlagRow& row : Table()) values_.push_back(ToValue(row.binary_default));

@@ -46,6 +46,9 @@ struct Flag {
 #undef ACCEPTED
 #undef REFUSED
 
+// Environment variable STATUS_FILE_PATH, which containers set; else empty.
+std::string StatusFilePath();
+
 // One value for every flag of the table, each allowed by its row and by the rules between flags.
 class FlagValues {
  public:

@@ -44,8 +44,10 @@ struct WorkerOptions {
   std::string health_check_path;  // each empty: none
   std::string ready_check_path;
   std::string liveness_check_path;
+  std::chrono::seconds liveness_timeout{150};
 
   LogOptions log;
+  LogLimits log_limits;
 
   // Errors that only the combination with this machine shows come later, from Worker::Create.
   static Result<WorkerOptions> FromFlags(const config::FlagValues& flags);
