@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include "base/log_file.h"
 
@@ -28,6 +27,13 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
+struct LevelFile {
+  LogLevel level;
+  const char* name;
+};
+constexpr LevelFile kLevelFiles[] = {
+    {LogLevel::kInfo, "INFO"}, {LogLevel::kWarning, "WARNING"}, {LogLevel::kError, "ERROR"}};
+
 // Process-wide on purpose: logging must work from the first line of main to the last.
 struct LogState {
   std::atomic<int> level{static_cast<int>(LogLevel::kWarning)};
@@ -36,8 +42,6 @@ struct LogState {
   std::shared_ptr<spdlog::sinks::sink> standard_error;
   std::string host;
   std::string cluster;
-  std::vector<std::string> paths;  // of the files, without .log
-  bool tidy = true;                // so that a full disk is reported once
 };
 
 LogState& State() {
@@ -75,22 +79,27 @@ const char* BaseName(const char* path) {
 
 }  // namespace
 
+std::vector<std::string> LogPaths(const LogOptions& options) {
+  std::vector<std::string> paths;
+  if (options.directory.empty()) return paths;
+  for (const LevelFile& file : kLevelFiles) {
+    paths.push_back(fmt::format("{}/{}.{}", options.directory, options.file_prefix, file.name));
+  }
+  return paths;
+}
+
 std::string StartLogging(const LogOptions& options) {
   LogState& state = State();
   state.host = HostName();
   state.cluster = options.cluster_name;
   std::vector<spdlog::sink_ptr> sinks;
   try {
-    if (!options.directory.empty()) {
-      for (auto [level, name] : {std::pair{LogLevel::kInfo, "INFO"}, {LogLevel::kWarning, "WARNING"},
-                                 {LogLevel::kError, "ERROR"}}) {
-        const std::string path = options.directory + "/" + options.file_prefix + "." + name;
-        auto sink = std::make_shared<LogFile>(LogFile::Options{
-            .path = path, .bytes_max = uint64_t{options.max_file_size_mb} << 20, .mode = options.file_mode});
-        state.paths.push_back(path);
-        sink->set_level(level == LogLevel::kInfo ? spdlog::level::trace : ToSpdlog(level));
-        sinks.push_back(sink);
-      }
+    for (size_t i = 0; const std::string& path : LogPaths(options)) {
+      auto sink = std::make_shared<LogFile>(LogFile::Options{
+          .path = path, .bytes_max = uint64_t{options.max_file_size_mb} << 20, .mode = options.file_mode});
+      const LogLevel level = kLevelFiles[i++].level;
+      sink->set_level(level == LogLevel::kInfo ? spdlog::level::trace : ToSpdlog(level));
+      sinks.push_back(sink);
     }
   } catch (const spdlog::spdlog_ex& error) {
     return error.what();
@@ -107,18 +116,6 @@ std::string StartLogging(const LogOptions& options) {
 }
 
 void SetLogLevel(LogLevel level) { State().level = static_cast<int>(level); }
-
-void TidyLogs(const LogLimits& limits) {
-  LogState& state = State();
-  std::string problem;
-  for (const std::string& path : state.paths) {
-    const std::string one = TidyLogFiles(
-        path, {.files_max = limits.max_files, .retention_days = limits.retention_days, .compress = limits.compress});
-    if (!one.empty()) problem = one;
-  }
-  if (!problem.empty() && state.tidy) LOG_WARNING("old log files stay, tried again reason={}", problem);
-  state.tidy = problem.empty();
-}
 
 void LeaveStderr() {
   if (State().standard_error) State().standard_error->set_level(spdlog::level::off);

@@ -8,6 +8,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace datasystem {
 
@@ -24,20 +25,14 @@ struct LogOptions {
   LogLevel stderr_level = LogLevel::kError;
 };
 
-// Of full files, which have the time in their names.
-struct LogLimits {
-  uint32_t max_files = 5;      // kept for each level; 0: all
-  uint32_t retention_days = 0; // 0: for ever
-  bool compress = true;
-};
+// The log files of these options, without .log. Full ones become <path>.<time>.log.
+std::vector<std::string> LogPaths(const LogOptions& options);
 
 // Opens the log files. Before it is called, lines of warning and above go to standard error.
 // Returns an empty string, or what went wrong (with the path).
 std::string StartLogging(const LogOptions& options);
 // For a flag that changed. Threads: any.
 void SetLogLevel(LogLevel level);
-// Brings the full files within the limits; may take seconds. Threads: one at a time.
-void TidyLogs(const LogLimits& limits);
 // Lines go to the files alone: what follows is told to the user in another way.
 void LeaveStderr();
 

@@ -1,4 +1,4 @@
-// A log file that is rolled over when it is full, and the care of the files that it leaves. For log.cc.
+// A log file that is rolled over when it is full. For log.cc.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
@@ -32,14 +32,5 @@ class LogFile final : public spdlog::sinks::base_sink<std::mutex> {
   UniqueFd fd_;
   uint64_t size_ = 0;
 };
-
-struct LogFileLimits {
-  uint32_t files_max = 5;         // full ones that are kept; 0: all
-  uint32_t retention_days = 0;    // older ones go; 0: none
-  bool compress = true;           // with gzip
-};
-// Brings the full files of `path` within the limits. Takes seconds for large files; not for threads
-// that serve. An empty string, or what went wrong.
-std::string TidyLogFiles(const std::string& path, const LogFileLimits& limits);
 
 }  // namespace datasystem

@@ -5,8 +5,8 @@
 #include <functional>
 #include <thread>
 
-#include "base/log.h"
 #include "config/live_file.h"
+#include "worker/old_logs.h"
 
 namespace datasystem::worker {
 
@@ -16,14 +16,20 @@ void LogNews(const config::LiveFile& file, const config::LiveFile::News& news);
 class LiveFlags {
  public:
   // Called on the thread, with the values that are in force from now on; returns what they say of logs.
-  using Take = std::function<LogLimits(const config::FlagValues&)>;
-  LiveFlags(config::LiveFile file, LogLimits limits, Take take);
+  using Take = std::function<OldLogLimits(const config::FlagValues&)>;
+  struct Logs {
+    std::vector<std::string> paths;
+    OldLogLimits limits;
+  };
+  LiveFlags(config::LiveFile file, Logs logs, Take take);
 
  private:
   void Run(std::stop_token stop);
+  void Tidy();
 
   config::LiveFile file_;
-  LogLimits limits_;
+  Logs logs_;
+  bool tidy_ = true;  // so that a full disk is reported once
   Take take_;
   std::jthread thread_;
 };

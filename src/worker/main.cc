@@ -48,13 +48,13 @@ void RaiseDescriptorLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// What a change of live flags does. The limits of log files are LiveFlags' own.
-LogLimits TakeLive(const config::FlagValues& values, Worker& worker) {
+// What a change of live flags does. Returned: what LiveFlags itself is to do with old logs.
+OldLogLimits TakeLive(const config::FlagValues& values, Worker& worker) {
   const auto options = WorkerOptions::FromFlags(values);
   CHECK(options.ok());  // live flags do not decide over that
   SetLogLevel(options->log.level);
   worker.SetRenewInterval(options->renew_interval);
-  return options->log_limits;
+  return options->old_logs;
 }
 
 // The container's scripts wait for this line in the file that they share with the worker, where they
@@ -113,9 +113,8 @@ int Main(int argc, char** argv) {
   if (!worker.ok()) return Fail(worker.status());
   Status status;
   {
-    const LiveFlags live_flags(std::move(live_file), options->log_limits, [&](const config::FlagValues& values) {
-      return TakeLive(values, **worker);
-    });
+    const LiveFlags live_flags(std::move(live_file), {LogPaths(options->log), options->old_logs},
+                               [&](const config::FlagValues& values) { return TakeLive(values, **worker); });
     status = (*worker)->Run();
   }
   if (status.IsError()) return Fail(status);

@@ -67,9 +67,9 @@ Result<WorkerOptions> WorkerOptions::FromFlags(const FlagValues& flags) {
   options.log.max_file_size_mb = flags.Get(kMaxLogSize);
   options.log.file_mode = static_cast<unsigned>(flags.Get(kLogfileMode));
   options.log.stderr_level = flags.Get(kAlsoLogToStderr) ? LogLevel::kDebug : ToLogLevel(flags.Get(kStderrThreshold));
-  options.log_limits = {.max_files = flags.Get(kMaxLogFileNum),
-                        .retention_days = flags.Get(kLogRetentionDay),
-                        .compress = flags.Get(kLogCompress)};
+  options.old_logs = {.files_max = flags.Get(kMaxLogFileNum),
+                      .retention_days = flags.Get(kLogRetentionDay),
+                      .compress = flags.Get(kLogCompress)};
   if (flags.Get(kLogToStderr)) options.log.directory.clear();
   options.log.level = flags.Get(kVerbosity) > 0 ? LogLevel::kDebug : ToLogLevel(flags.Get(kMinLogLevel));
   return options;

@@ -10,6 +10,7 @@
 #include "config/flags.h"
 #include "shm/cache_memory.h"
 #include "worker/many_limits.h"
+#include "worker/old_logs.h"
 
 namespace datasystem::worker {
 
@@ -47,7 +48,7 @@ struct WorkerOptions {
   std::chrono::seconds liveness_timeout{150};
 
   LogOptions log;
-  LogLimits log_limits;
+  OldLogLimits old_logs;
 
   // Errors that only the combination with this machine shows come later, from Worker::Create.
   static Result<WorkerOptions> FromFlags(const config::FlagValues& flags);
