@@ -15,6 +15,8 @@ debian=(
   libfmt-dev libjemalloc-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev
   # Python client, wheel, tests
   libgmock-dev libgtest-dev mypy pybind11-dev python3 python3-dev python3-numpy python3-pytest python3-pytest-rerunfailures python3-venv python3-wheel procps
+  # dscli up and its tests; completion; units
+  numactl openssh-client openssh-server systemd zsh
 )
 debian_bench=(libbenchmark-dev libhiredis-dev libmemcached-dev memcached python3-pymemcache python3-redis
   redis-server ucx-utils)
@@ -23,6 +25,7 @@ openeuler=(
   asio-devel grpc-devel grpc-plugins libibverbs librdmacm rdma-core-devel ucx-devel protobuf-devel protozero-devel etcd
   fmt-devel jemalloc-devel spdlog-devel xxhash-devel json-devel
   gmock-devel gtest-devel pybind11-devel python3-devel python3-numpy python3-pytest python3-wheel procps-ng
+  numactl openssh-clients openssh-server systemd zsh
 )
 
 as_root() {
