@@ -68,7 +68,12 @@ _dscli() {{
   case $command in
 {cases}  esac
 }}
-compdef _dscli dscli
+# The first call of an autoloaded file, or a file that was sourced.
+if [[ $funcstack[1] == _dscli ]]; then
+  _dscli "$@"
+else
+  compdef _dscli dscli
+fi
 """
 
 

@@ -2,8 +2,10 @@
 
 import json
 import os
+import pty
 import shutil
 import subprocess
+import sys
 from contextlib import contextmanager
 
 import pytest
@@ -113,7 +115,6 @@ def test_a_folder_that_is_not_writable_is_named(stand_in, tmp_path):
     folder.mkdir()
     folder.chmod(0o555)
     if os.geteuid() == 0:  # to root every folder is writable, but for the immutable ones: drop the right
-        import sys
         argv = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override", sys.executable, "-m",
                 "yr.datasystem.cli", "generate_systemd", "-o", str(folder)]
         result = subprocess.run(argv, env=stand_in._environment, capture_output=True, text=True, check=False)
@@ -202,8 +203,6 @@ def test_an_interactive_bash_completes(stand_in):
 @pytest.mark.skipif(not shutil.which("zsh"), reason="zsh is not installed")
 def test_zsh_completes_in_a_terminal(stand_in):
     """Types into a zsh of its own pseudo-terminal, and reads what TAB makes of it."""
-    import pty
-
     functions = stand_in.folder / "functions"
     functions.mkdir()
     (functions / "_dscli").write_text(stand_in("completion", "zsh").out)
