@@ -23,8 +23,9 @@ def run(args: argparse.Namespace) -> int:
 
     def stop(node: str) -> str:
         address = cluster.address(node)
-        nodes.run(node, "stop", "", f"exec dscli stop -w '{address}'")
-        return f"Stop worker service @ {address} success."
+        said = nodes.run(node, "stop", "", f"exec dscli stop -w '{address}'")
+        killed = " It did not end by itself and was killed." if "Force stop" in said else ""
+        return f"Stop worker service @ {address} success.{killed}"
 
     console.info(f"Stopping workers on {len(cluster.nodes)} nodes")
     nodes.run_on_all(stop)

@@ -34,6 +34,9 @@ def run(args: argparse.Namespace) -> int:
     if not re.fullmatch(r"[A-Za-z0-9/_.+@:,=-]+", binary):
         raise CommandError(f"systemd cannot run {binary!r}: install the wheel in a folder whose path has "
                            "only letters, digits and / _ . + @ : , = -")
+    if args.user != "root" and re.match(r"/(home|root)/", binary):
+        console.warning(f"{binary} lies in a home folder, which the user {args.user} may not be able to "
+                        "enter; better install the wheel below /opt")
     files = systemd_unit.files(binary, args.user, args.numa_node)
     if args.output_path is None:
         print(files[systemd_unit.UNIT_NAME], end="")

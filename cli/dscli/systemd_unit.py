@@ -20,8 +20,8 @@ Description=datasystem worker: this node's share of the distributed in-memory ca
 Documentation=file:/etc/datasystem/{environment}
 Wants=network-online.target
 After=network-online.target etcd.service
-StartLimitIntervalSec=300
-StartLimitBurst=5
+# etcd may come up much later than this machine: never give up.
+StartLimitIntervalSec=0
 
 [Service]
 Type=exec
@@ -35,11 +35,11 @@ ExecStart={binary} \\
     --health_check_path=/run/datasystem/healthy \\
     --log_dir=/var/log/datasystem \\
     $WORKER_FLAGS
-# Ready means started. If the worker ends before, systemd ends this wait.
-ExecStartPost=/bin/sh -c 'until [ -e /run/datasystem/ready ]; do sleep 0.1; done'
+# Ready means started; a worker that ends before has failed to start.
+ExecStartPost=/bin/sh -c 'until [ -e /run/datasystem/ready ]; do kill -0 $$MAINPID || exit 1; sleep 0.1; done'
 TimeoutStartSec=120
 Restart=on-failure
-RestartSec=2
+RestartSec=5
 KillSignal=SIGTERM
 KillMode=mixed
 TimeoutStopSec=180
@@ -51,13 +51,12 @@ WorkingDirectory=/
 # Registered memory (RDMA) is locked memory; one descriptor per client, segment and peer.
 LimitMEMLOCK=infinity
 LimitNOFILE=1048576
-LimitCORE=infinity
 OOMScoreAdjust=-500
 {numa}
 # No more than the worker needs. /dev stays visible: RDMA devices are there.
 NoNewPrivileges=yes
 ProtectSystem=full
-ProtectHome=yes
+ProtectHome=read-only
 PrivateTmp=yes
 
 [Install]

@@ -160,15 +160,18 @@ def test_the_units_commands_run_a_worker_and_end_it(real, address):
     text = text.replace("/var/log/datasystem", f"{real.folder}/log").replace("\\\n", " ")
     commands = dict(line.split("=", 1) for line in text.splitlines() if line.startswith("Exec"))
     (real.folder / "run").mkdir()
+    post = commands["ExecStartPost"].split("'")[1].replace("$$", "$")
     environment = {**os.environ, "WORKER_FLAGS": f"--worker_address={address} --shared_memory_size_mb=64"}
     worker = subprocess.Popen(["sh", "-c", f"exec {commands['ExecStart']}"], env=environment)
     try:
-        post = commands["ExecStartPost"].split("'")[1]
-        subprocess.run(["sh", "-c", post], check=True, timeout=30)
+        subprocess.run(["sh", "-c", post], check=True, timeout=30, env={"MAINPID": str(worker.pid)})
         assert real("status", "-w", address).code == 0
     finally:
         worker.terminate()
         assert worker.wait(30) == 0
+    gone = subprocess.run(["sh", "-c", post], check=False, timeout=30, capture_output=True,
+                          env={"MAINPID": str(worker.pid)})
+    assert gone.returncode == 1  # the start has failed, and at once
 
 
 def complete_bash(script, *words):
