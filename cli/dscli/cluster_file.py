@@ -45,8 +45,9 @@ def load(path: str) -> Cluster:
     known = (*_KEYS, "metastore_head_node")
     mistakes += [json_file.unknown_key(name, known) for name in document if name not in known]
     if document.get("metastore_head_node"):
-        mistakes.append("metastore_head_node: there is no metastore in this version; leave it empty "
-                        "and give etcd_address in the worker's file")
+        mistakes.append(
+            "metastore_head_node: there is no metastore in this version; leave it empty "
+            "and give etcd_address in the worker's file")
     mistakes += [f"missing key {name!r}" for name in _KEYS if name not in document]
     auth = document.get("ssh_auth", DEFAULTS["ssh_auth"])
     if not isinstance(auth, dict):
@@ -123,7 +124,8 @@ def _port(value: Any) -> int:
 
 def _nodes(value: Any, mistakes: List[str]) -> List[str]:
     if not isinstance(value, list) or not value:
-        mistakes.append('worker_nodes must be a list of IP addresses, e.g. ["10.0.0.7", "10.0.0.8"]')
+        mistakes.append(
+            'worker_nodes must be a list of IP addresses, e.g. ["10.0.0.7", "10.0.0.8"]')
         return []
     if len(value) > _NODES_MAX:
         mistakes.append(f"worker_nodes: more than {_NODES_MAX} nodes")

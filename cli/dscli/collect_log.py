@@ -15,7 +15,8 @@ FAILURE = "Collect log"
 EXAMPLES = """\
 examples:
   dscli collect_log -f cluster_config.json -d /data/cache/datasystem/logs
-  dscli collect_log -f cluster_config.json -d datasystem/logs -o /tmp/logs   (below the login's home)
+  below the login's home folder:
+    dscli collect_log -f cluster_config.json -d datasystem/logs -o /tmp/logs
 
 The logs of a node come to OUTPUT/NODE/. A node whose copy breaks off leaves nothing."""
 
@@ -44,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         os.makedirs(output, exist_ok=True)
     except OSError as reason:
-        raise CommandError(f"cannot make {output}: {reason.strerror}; choose another folder with -o") from reason
+        raise CommandError(
+            f"cannot make {output}: {reason.strerror}; choose another folder with -o") from reason
     nodes = remote.Nodes(cluster, args)
 
     def collect(node: str) -> str:

@@ -1,6 +1,7 @@
 """dscli completion: a script for bash or zsh that completes commands, options and worker flags.
 
-It is made from the parsers themselves, so it cannot miss an option; the shell runs no Python at TAB.
+It is made from the parsers themselves, so it cannot miss an option. The shell runs no
+Python at TAB.
 """
 
 import argparse
@@ -14,7 +15,8 @@ EXAMPLES = """\
 examples:
   bash, this shell:      source <(dscli completion bash)
   bash, every shell:     dscli completion bash > ~/.local/share/bash-completion/completions/dscli
-  zsh, every shell:      dscli completion zsh > ~/.zfunc/_dscli     (fpath+=~/.zfunc before compinit)"""
+  zsh, every shell:      dscli completion zsh > ~/.zfunc/_dscli
+                         (and fpath+=~/.zfunc before compinit in ~/.zshrc)"""
 
 _BASH = """\
 # bash completion of dscli, printed by: dscli completion bash
@@ -100,16 +102,18 @@ def bash_script(commands: Dict[str, argparse.ArgumentParser]) -> str:
             words += action.option_strings
             kind = _kind(action)
             if kind:
-                options += f"        {'|'.join(action.option_strings)}) kind={kind} ;;\n"
+                options += f"        {'|'.join(action.option_strings)}) kind='{kind}' ;;\n"
         cases += _BASH_CASE.format(command=name, words=" ".join(words), options=options,
                                    positional=positional or ":")
     cases += _BASH_CASE.format(command="help", words=" ".join(commands), options="", positional=":")
-    return _BASH.format(commands=" ".join([*commands, "help"]), flags=" ".join(_worker_flags()), cases=cases)
+    return _BASH.format(commands=" ".join([*commands, "help"]),
+                        flags=" ".join(_worker_flags()),
+                        cases=cases)
 
 
 def zsh_script(commands: Dict[str, argparse.ArgumentParser]) -> str:
     cases = ""
-    for name, parser in commands.items():
+    for command, parser in commands.items():
         specs = []
         for action in parser._actions:
             kind = _kind(action)
@@ -123,12 +127,14 @@ def zsh_script(commands: Dict[str, argparse.ArgumentParser]) -> str:
                           for option in action.option_strings]
             else:
                 excluded = " ".join(action.option_strings)
-                value = f":{_zsh_text(str(action.metavar or action.dest))}:{completer}" if kind else ""
+                name = _zsh_text(str(action.metavar or action.dest))
+                value = f":{name}:{completer}" if kind else ""
                 specs += [_zsh_quoted(f"({excluded}){option}[{_zsh_text(action.help)}]{value}")
                           for option in action.option_strings]
-        cases += f"    {name}) _arguments {' '.join(specs)} ;;\n"
+        cases += f"    {command}) _arguments {' '.join(specs)} ;;\n"
     cases += f"    help) _values command {' '.join(commands)} ;;\n"
-    names = " ".join(_zsh_quoted(f"{name}:{parser.description}") for name, parser in commands.items())
+    names = " ".join(
+        _zsh_quoted(f"{name}:{parser.description}") for name, parser in commands.items())
     return _ZSH.format(commands=names + " 'help:Show help.'", cases=cases)
 
 
@@ -142,7 +148,7 @@ def _kind(action: argparse.Action) -> str:
 def _bash_positional(action: argparse.Action) -> str:
     if action.choices:
         return f"[[ $word == -* || -n $kind ]] || words='{' '.join(action.choices)}'"
-    return "[[ $word == -* || -n $kind ]] || kind=file"
+    return "[[ $word == -* || -n $kind ]] || kind='file'"
 
 
 def _worker_flags() -> List[str]:

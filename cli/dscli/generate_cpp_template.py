@@ -21,8 +21,12 @@ _LIBRARY = "libdatasystem.so"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-o", "--output_path", metavar="DIR", default=".",
-                        help="the project is made in DIR/cpp_template (default: the current folder)")
+    parser.add_argument(
+        "-o",
+        "--output_path",
+        metavar="DIR",
+        default=".",
+        help="the project is made in DIR/cpp_template (default: the current folder)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ examples:
   write datasystem-worker.service and datasystem-worker.env, for NUMA node 1
     dscli generate_systemd -o /tmp --user datasystem --numa_node 1
 
-The head of the unit says how to install it. The limits are right for RDMA: no limit of locked memory."""
+The head of the unit says how to install it. The limits suit RDMA: none of locked memory."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,11 +32,13 @@ def run(args: argparse.Namespace) -> int:
         raise CommandError(f"--user {args.user!r} is not a user name")
     binary = package.worker_binary()
     if not re.fullmatch(r"[A-Za-z0-9/_.+@:,=-]+", binary):
-        raise CommandError(f"systemd cannot run {binary!r}: install the wheel in a folder whose path has "
-                           "only letters, digits and / _ . + @ : , = -")
+        raise CommandError(
+            f"systemd cannot run {binary!r}: install the wheel in a folder whose path has "
+            "only letters, digits and / _ . + @ : , = -")
     if args.user != "root" and re.match(r"/(home|root)/", binary):
-        console.warning(f"{binary} lies in a home folder, which the user {args.user} may not be able to "
-                        "enter; better install the wheel below /opt")
+        console.warning(
+            f"{binary} lies in a home folder, which the user {args.user} may not be able to "
+            "enter; better install the wheel below /opt")
     files = systemd_unit.files(binary, args.user, args.numa_node)
     if args.output_path is None:
         print(files[systemd_unit.UNIT_NAME], end="")

@@ -25,7 +25,8 @@ def load_object(path: str) -> Dict[str, Any]:
     except OSError as reason:
         raise CommandError(f"cannot read {path}: {reason.strerror}") from reason
     if len(content) > _SIZE_MAX:
-        raise CommandError(f"{path} is larger than {_SIZE_MAX >> 20} MiB: that is no configuration file")
+        raise CommandError(
+            f"{path} is larger than {_SIZE_MAX >> 20} MiB: that is no configuration file")
     try:
         document = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_without_duplicates)
     except UnicodeDecodeError as reason:
@@ -38,7 +39,8 @@ def load_object(path: str) -> Dict[str, Any]:
     except DuplicateKey as reason:
         raise CommandError(f"{path}: {reason}") from reason
     except RecursionError as reason:
-        raise CommandError(f"{path} is not a configuration file: too many nested brackets") from reason
+        raise CommandError(
+            f"{path} is not a configuration file: too many nested brackets") from reason
     if not isinstance(document, dict):
         raise CommandError(f"{path}: the file must hold one JSON object, {{\"name\": ...}}")
     return document

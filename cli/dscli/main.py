@@ -63,7 +63,8 @@ def _name(command: str) -> str:
 
 def parsers() -> "tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]":
     parser = argparse.ArgumentParser(
-        prog="dscli", description="Starts, stops and inspects datasystem workers, here and on many machines.",
+        prog="dscli",
+        description="Starts, stops and inspects datasystem workers, here and on many machines.",
         epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"dscli ({package.version()})")
     choices = parser.add_subparsers(dest="command", metavar="COMMAND")

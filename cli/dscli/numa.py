@@ -32,7 +32,8 @@ def refuse_after_worker_args(tokens: List[str]) -> None:
     spellings = {f"--{name}" for name, *_ in _OPTIONS} | {f"-{short}" for _, short, *_ in _OPTIONS}
     misplaced = [token for token in tokens if token.split("=")[0] in spellings]
     if misplaced:
-        raise CommandError(f"NUMA options must come before -w/--worker_args: {', '.join(misplaced)}")
+        raise CommandError(
+            f"NUMA options must come before -w/--worker_args: {', '.join(misplaced)}")
 
 
 def options(args: argparse.Namespace) -> List[str]:
@@ -55,5 +56,6 @@ def numactl_prefix(args: argparse.Namespace) -> List[str]:
         return []
     numactl = shutil.which("numactl")
     if not numactl:
-        raise CommandError("NUMA options need numactl, which is not on PATH; install the package numactl")
+        raise CommandError(
+            "NUMA options need numactl, which is not on PATH; install the package numactl")
     return [numactl, *given]

@@ -56,7 +56,7 @@ def new_folder(path: str) -> Iterator[str]:
 
 
 def write_files(folder: str, files: Dict[str, str]) -> List[str]:
-    """Writes {name: text} into an existing folder; returns the paths. None or all of them appear."""
+    """Writes {name: text} into an existing folder, all or none; returns the paths."""
     folder = checked_path(folder)
     if not os.path.isdir(folder):
         raise CommandError(f"the output folder {folder} "
@@ -67,7 +67,8 @@ def write_files(folder: str, files: Dict[str, str]) -> List[str]:
         _refuse_existing(path)
     placed: List[str] = []
     try:
-        with _explained(folder), tempfile.TemporaryDirectory(prefix=".dscli.", dir=folder) as temporary:
+        with _explained(folder), tempfile.TemporaryDirectory(prefix=".dscli.",
+                                                             dir=folder) as temporary:
             for name, text in files.items():
                 write_file(os.path.join(temporary, name), text)
             for name, path in zip(files, paths):
@@ -112,4 +113,5 @@ def _explained(path: str) -> Iterator[None]:
         yield
     except OSError as reason:
         remedy = _REMEDIES.get(reason.errno or 0, "choose another folder with -o")
-        raise CommandError(f"cannot write {path}: {reason.strerror or reason}; {remedy}") from reason
+        raise CommandError(
+            f"cannot write {path}: {reason.strerror or reason}; {remedy}") from reason

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import threading
 from contextlib import suppress
-from typing import Callable, List
+from typing import IO, Callable, List
 
 from . import console
 from .cluster_file import Cluster
@@ -26,6 +26,7 @@ _PARALLEL_MAX = 32
 _CONNECT_TIMEOUT_S = 10
 _GRACE_S = 5.0
 _SHOWN_MAX = 4000
+_KEPT_MAX = 1 << 20  # of what a node says: a script may print without end
 
 # $1: a name for the temporary file, $2: bytes of it that come first on standard input, $3: the
 # command, in which $file is that file. Job control gives the command a process group of its own.
@@ -37,7 +38,10 @@ file=$(mktemp ".dscli.$1.XXXXXX") || exit 1
 file=$PWD/$file
 trap 'rm -f "$file"' EXIT
 head -c "$2" >"$file" || exit 1
-[ "$(wc -c <"$file")" -eq "$2" ] || { echo "the transfer broke off, or the disk is full" >&2; exit 1; }
+if [ "$(wc -c <"$file")" -ne "$2" ]; then
+  echo "the transfer broke off, or the disk is full" >&2
+  exit 1
+fi
 exec 3<&0 </dev/null
 export file
 bash -c "$3" 3<&- & job=$!
@@ -52,8 +56,10 @@ exit "$status"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--cluster_config_path", metavar="FILE", required=True,
                         help="the cluster_config.json (dscli generate_config makes one)")
-    parser.add_argument("--ssh_config", metavar="FILE",
-                        help="ssh's configuration instead of ~/.ssh/config: ports, jump hosts, host keys")
+    parser.add_argument(
+        "--ssh_config",
+        metavar="FILE",
+        help="ssh's configuration instead of ~/.ssh/config: ports, jump hosts, host keys")
 
 
 class Nodes:
@@ -73,8 +79,13 @@ class Nodes:
         self._stopping = False
         self._running: List[subprocess.Popen] = []
 
-    def run(self, node: str, name: str, content: str, command: str, limit_s: float = LIMIT_S) -> str:
-        """What `command` said, run by bash in a login shell of the node; "$file" in it holds `content`."""
+    def run(self,
+            node: str,
+            name: str,
+            content: str,
+            command: str,
+            limit_s: float = LIMIT_S) -> str:
+        """What `command` said, run in a login bash of the node; "$file" in it holds `content`."""
         data = content.encode("utf-8", "surrogateescape")
         wrapper = shlex.join(["bash", "-c", _WRAPPER, "dscli", name, str(len(data)), command])
         remote = "bash -lc " + shlex.quote(f"exec {wrapper}")
@@ -84,11 +95,13 @@ class Nodes:
     def fetch(self, node: str, path: str, target: str) -> None:
         """Copies a folder of the node into the folder `target`."""
         host = f"[{node}]" if ":" in node else node
-        argv = ["scp", *self._options, "-q", "-r", "--", f"{self._cluster.user}@{host}:{path}", target]
+        argv = [
+            "scp", *self._options, "-q", "-r", "--", f"{self._cluster.user}@{host}:{path}", target
+        ]
         self._finish(self._start(argv, subprocess.DEVNULL), b"", LIMIT_S, node)
 
     def run_on_all(self, job: Callable[[str], str]) -> None:
-        """`job` does one node's work and returns the line for it; CommandError: that node failed."""
+        """`job` does one node's work and returns its line; CommandError: that node failed."""
         todo: "queue.Queue[str]" = queue.Queue()
         done: "queue.Queue[tuple]" = queue.Queue()
         for node in self._cluster.nodes:
@@ -164,7 +177,7 @@ class Nodes:
                     process.stdin.write(data)
                     process.stdin.flush()
             # Not communicate(): standard input stays open until the end, see the wrapper.
-            said = process.stdout.read().decode(errors="replace").strip()
+            said = _end_of(process.stdout).decode(errors="replace").strip()
             code = process.wait()
         finally:
             timer.cancel()
@@ -184,7 +197,8 @@ class Nodes:
 
     def _interrupt(self, threads: List[threading.Thread]) -> None:
         # A second Ctrl-C must not cut this short: it takes _GRACE_S at most.
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for again in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(again, signal.SIG_IGN)
         with self._lock:
             self._stopping = True
             running = list(self._running)
@@ -194,6 +208,13 @@ class Nodes:
             _end(process)
         for thread in threads:
             thread.join(_GRACE_S)
+
+
+def _end_of(stream: IO[bytes]) -> bytes:
+    kept = b""
+    for chunk in iter(lambda: stream.read1(65536), b""):
+        kept = (kept + chunk)[-_KEPT_MAX:]
+    return kept
 
 
 def _end(process: subprocess.Popen) -> None:
@@ -217,8 +238,9 @@ def _explained(code: int, said: str, login: str) -> str:
         remedy = (f"\n the node does not accept the key: ssh-copy-id -i <ssh_private_key> {login}, "
                   "and check ssh_user_name")
     elif code == 127:
-        remedy = (f"\n dscli is not on PATH in a login shell of {login}: install the wheel there and add "
-                  "its bin folder to PATH in ~/.profile")
+        remedy = (
+            f"\n dscli is not on PATH in a login shell of {login}: install the wheel there and add "
+            "its bin folder to PATH in ~/.profile")
     elif code == 255:
         remedy = f"\n check that the node is up and that this works: ssh {login} true"
     return f"{said or f'exit code {code}'}{remedy}"

@@ -1,7 +1,7 @@
 """The systemd unit of a worker and the file with its settings.
 
-The worker runs in the foreground, so systemd sees its end, its exit code and its output. The unit is
-"started" when the worker's ready file exists, so units that are ordered after it find it serving.
+The worker runs in the foreground, so systemd sees its end, its exit code and its output. The unit
+is "started" when the worker's ready file exists, so units ordered after it find it serving.
 """
 
 UNIT_NAME = "datasystem-worker.service"
@@ -36,7 +36,8 @@ ExecStart={binary} \\
     --log_dir=/var/log/datasystem \\
     $WORKER_FLAGS
 # Ready means started; a worker that ends before has failed to start.
-ExecStartPost=/bin/sh -c 'until [ -e /run/datasystem/ready ]; do kill -0 $$MAINPID || exit 1; sleep 0.1; done'
+ExecStartPost=/bin/sh -c '\\
+    until [ -e /run/datasystem/ready ]; do kill -0 $$MAINPID || exit 1; sleep 0.1; done'
 TimeoutStartSec=120
 Restart=on-failure
 RestartSec=5
@@ -75,11 +76,11 @@ CPUAffinity=numa"""
 
 _ENVIRONMENT = """\
 # Settings of datasystem-worker.service, installed as /etc/datasystem/datasystem-worker.env.
-# WORKER_FLAGS: separated by spaces; `datasystem_worker --help` explains every flag. Anyone may see the
-# command line of a process: keep secrets in files that flags name.
+# WORKER_FLAGS: separated by spaces; `datasystem_worker --help` explains every flag. Anyone may see
+# the command line of a process: keep secrets in files that flags name.
 WORKER_FLAGS="--worker_address=127.0.0.1:31501 --etcd_address= --shared_memory_size_mb=1024"
 
-# For UCX, which moves objects between nodes; unset: it chooses (RDMA where there is hardware, else TCP).
+# For UCX, which moves objects between nodes. docs/rdma.md says when to set them.
 #UCX_TLS=rc_x
 #UCX_NET_DEVICES=mlx5_0:1
 #UCX_IB_GID_INDEX=3

@@ -18,8 +18,9 @@ examples:
     dscli up -f cluster_config.json
     dscli up -f cluster_config.json -d /data/cache --cpunodebind 0 --localalloc
 
-dscli of the same version must be on PATH in a login shell of every node. Relative paths of the worker
-lie below the login's home folder there, or below -d. A node that fails does not stop the others."""
+dscli of the same version must be on PATH in a login shell of every node. Relative paths of the
+worker lie below the login's home folder there, or below -d. A node that fails does not stop the
+others."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,8 +38,9 @@ def run(args: argparse.Namespace) -> int:
     flags = worker_flags.load_file(cluster.worker_config_path, package.shipped_defaults(),
                                    package.worker_binary())
     if len(cluster.nodes) > 1 and not flags.get("etcd_address"):
-        raise CommandError(f"{cluster.worker_config_path} has no etcd_address: the workers would be "
-                           f"{len(cluster.nodes)} clusters of one node each")
+        raise CommandError(
+            f"{cluster.worker_config_path} has no etcd_address: the workers would be "
+            f"{len(cluster.nodes)} clusters of one node each")
     options = [f"--timeout={args.timeout:g}", *numa.options(args)]
     if args.datasystem_home_dir:
         check_argument("--datasystem_home_dir", args.datasystem_home_dir)

@@ -25,8 +25,9 @@ def parse_tokens(tokens: List[str]) -> Flags:
             if not equals:
                 continue
         elif name is None:
-            raise CommandError(f"No parameter name specified: {token} (worker flags are --name value; "
-                               "dscli's own options go before -w)")
+            raise CommandError(
+                f"No parameter name specified: {token} (worker flags are --name value; "
+                "dscli's own options go before -w)")
         else:
             value = token
         if not name:

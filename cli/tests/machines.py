@@ -77,10 +77,13 @@ class Machines:
         self.key = self.folder / "user_key"
         self._processes = []
         for name in ("user_key", "host_key", "other_key"):
-            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / name], check=True)
+            subprocess.run(
+                ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.folder / name],
+                check=True)
         self.ssh_config = self.folder / "ssh_config"
-        self.ssh_config.write_text(f"Host *\n Port {self.ssh_port}\n UserKnownHostsFile {self.folder}/known\n"
-                                   " StrictHostKeyChecking accept-new\n IdentitiesOnly yes\n")
+        self.ssh_config.write_text(
+            f"Host *\n Port {self.ssh_port}\n UserKnownHostsFile {self.folder}/known\n"
+            " StrictHostKeyChecking accept-new\n IdentitiesOnly yes\n")
         try:
             for address in ADDRESSES:
                 self._start(address, worker)
@@ -105,11 +108,17 @@ class Machines:
         return path
 
     def worker_file(self, **flags) -> None:
-        (self.folder / "worker.json").write_text(json.dumps({k: {"value": v} for k, v in flags.items()}))
+        (self.folder / "worker.json").write_text(
+            json.dumps({k: {
+                "value": v
+            }
+                        for k, v in flags.items()}))
 
     def workers(self):
         """Those that run in one of the homes."""
-        return [w for w in running_workers() if w.flags.get("log_dir", "").startswith(f"{self.folder}/")]
+        return [
+            w for w in running_workers() if w.flags.get("log_dir", "").startswith(f"{self.folder}/")
+        ]
 
     def close(self) -> None:
         for worker in self.workers():
@@ -127,7 +136,8 @@ class Machines:
         (home / ".profile").write_text(_PROFILE.format(
             home=home, python_path=os.environ["PYTHONPATH"], worker=worker))
         config = self.folder / f"sshd_{address}"
-        config.write_text(_SSHD_CONFIG.format(port=self.ssh_port, address=address, folder=self.folder, home=home))
+        config.write_text(
+            _SSHD_CONFIG.format(port=self.ssh_port, address=address, folder=self.folder, home=home))
         if os.geteuid() == 0:
             os.makedirs("/run/sshd", exist_ok=True)  # where sshd's child without rights lives
         log = open(self.folder / f"sshd_{address}.log", "wb")

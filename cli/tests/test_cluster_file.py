@@ -63,7 +63,10 @@ def test_a_mistake_is_named(down, changes, reason):
 
 @pytest.mark.parametrize("user", ["", "-l", "a b", "a;b", "$(id)", 0])
 def test_a_user_name_that_ssh_must_not_see_is_refused(down, key, user):
-    assert "is not a user name" in down(ssh_auth={"ssh_private_key": str(key), "ssh_user_name": user})
+    assert "is not a user name" in down(ssh_auth={
+        "ssh_private_key": str(key),
+        "ssh_user_name": user
+    })
 
 
 def test_all_mistakes_come_at_once(down):
@@ -100,9 +103,16 @@ def test_a_wrong_key_file_is_named(down, key, name, content, mode, reason):
 
 
 def test_up_names_the_mistakes_of_the_workers_file_before_it_contacts_a_node(stand_in, key):
-    (stand_in.folder / "c.json").write_text(json.dumps({
-        "ssh_auth": {"ssh_private_key": str(key), "ssh_user_name": "somebody"}, "worker_nodes": ["127.0.0.99"],
-        "worker_config_path": "./w.json", "worker_port": 31501}))
+    (stand_in.folder / "c.json").write_text(
+        json.dumps({
+            "ssh_auth": {
+                "ssh_private_key": str(key),
+                "ssh_user_name": "somebody"
+            },
+            "worker_nodes": ["127.0.0.99"],
+            "worker_config_path": "./w.json",
+            "worker_port": 31501
+        }))
     (stand_in.folder / "w.json").write_text('{"log_dirs": {"value": "x"}, "log_dir": 1}')
     result = stand_in("up", "-f", "c.json")
     assert "unknown key 'log_dirs'; did you mean 'log_dir'?" in result.err
@@ -111,8 +121,15 @@ def test_up_names_the_mistakes_of_the_workers_file_before_it_contacts_a_node(sta
 
 
 def test_up_refuses_several_nodes_that_would_not_find_each_other(stand_in, key):
-    (stand_in.folder / "c.json").write_text(json.dumps({
-        "ssh_auth": {"ssh_private_key": str(key), "ssh_user_name": "somebody"},
-        "worker_nodes": ["127.0.0.98", "127.0.0.99"], "worker_config_path": "./w.json", "worker_port": 31501}))
+    (stand_in.folder / "c.json").write_text(
+        json.dumps({
+            "ssh_auth": {
+                "ssh_private_key": str(key),
+                "ssh_user_name": "somebody"
+            },
+            "worker_nodes": ["127.0.0.98", "127.0.0.99"],
+            "worker_config_path": "./w.json",
+            "worker_port": 31501
+        }))
     (stand_in.folder / "w.json").write_text("{}")
     assert "has no etcd_address" in stand_in("up", "-f", "c.json").err

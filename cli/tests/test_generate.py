@@ -28,17 +28,24 @@ def full_disk(folder, size):
 
 
 def test_generated_files_start_a_worker_without_an_edit_but_the_address(real, address):
+    folder = real.folder
     result = real("generate_config", "-o", ".")
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines() == [
-        f"[INFO] Cluster configuration file has been generated to {real.folder}/cluster_config.json",
-        f"[INFO] Worker configuration file has been generated to {real.folder}/worker_config.json",
+        f"[INFO] Cluster configuration file has been generated to {folder}/cluster_config.json",
+        f"[INFO] Worker configuration file has been generated to {folder}/worker_config.json",
         "[INFO] Configuration generation completed successfully",
     ]
     cluster = json.loads((real.folder / "cluster_config.json").read_text())
     assert cluster == {
-        "ssh_auth": {"ssh_private_key": "~/.ssh/id_rsa", "ssh_user_name": "root"},
-        "worker_config_path": "./worker_config.json", "worker_nodes": ["127.0.0.1"], "worker_port": 31501}
+        "ssh_auth": {
+            "ssh_private_key": "~/.ssh/id_rsa",
+            "ssh_user_name": "root"
+        },
+        "worker_config_path": "./worker_config.json",
+        "worker_nodes": ["127.0.0.1"],
+        "worker_port": 31501
+    }
     file = real.folder / "worker_config.json"
     worker = json.loads(file.read_text())
     worker["worker_address"]["value"] = address
@@ -54,9 +61,24 @@ def test_generated_files_start_a_worker_without_an_edit_but_the_address(real, ad
 
 
 def test_the_worker_names_all_values_it_would_not_take_and_nothing_is_started(real, address):
-    (real.folder / "w.json").write_text(json.dumps({
-        "worker_address": {"value": address}, "shared_memory_size_mb": {"value": "much"},
-        "heartbeat_interval_ms": {"value": 0}, "enable_rdma": {"value": 7}, "shared_memory_size": {"value": ""}}))
+    (real.folder / "w.json").write_text(
+        json.dumps({
+            "worker_address": {
+                "value": address
+            },
+            "shared_memory_size_mb": {
+                "value": "much"
+            },
+            "heartbeat_interval_ms": {
+                "value": 0
+            },
+            "enable_rdma": {
+                "value": 7
+            },
+            "shared_memory_size": {
+                "value": ""
+            }
+        }))
     result = real("start", "-f", "w.json")
     assert result.code == 1
     assert "w.json has 4 mistakes, nothing was done:" in result.err
@@ -97,7 +119,7 @@ def test_a_full_disk_leaves_nothing_half_written(stand_in, tmp_path):
     with full_disk(tmp_path / "small", "4k") as folder:
         result = stand_in("generate_systemd", "-o", str(folder))
         assert result.code == 1
-        assert "No space left on device; make room there or choose another folder with -o" in result.err
+        assert "No space left on device; make room there or choose another folder" in result.err
         assert list(folder.iterdir()) == []
 
 
@@ -109,19 +131,29 @@ def test_a_full_disk_leaves_no_half_project(real, tmp_path):
         assert list(folder.iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="setpriv is not installed")
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"),
+                    reason="setpriv is not installed")
 def test_a_folder_that_is_not_writable_is_named(stand_in, tmp_path):
     folder = tmp_path / "theirs"
     folder.mkdir()
     folder.chmod(0o555)
-    if os.geteuid() == 0:  # to root every folder is writable, but for the immutable ones: drop the right
-        argv = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override", sys.executable, "-m",
-                "yr.datasystem.cli", "generate_systemd", "-o", str(folder)]
-        result = subprocess.run(argv, env=stand_in._environment, capture_output=True, text=True, check=False)
+    if os.geteuid(
+    ) == 0:  # to root every folder is writable, but for the immutable ones: drop the right
+        argv = [
+            "setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override", sys.executable,
+            "-m", "yr.datasystem.cli", "generate_systemd", "-o",
+            str(folder)
+        ]
+        result = subprocess.run(argv,
+                                env=stand_in._environment,
+                                capture_output=True,
+                                text=True,
+                                check=False)
         assert result.returncode == 1
         assert "Permission denied; choose a folder that you may write to with -o" in result.stderr
     else:
-        assert "Permission denied; choose a folder" in stand_in("generate_systemd", "-o", str(folder)).err
+        assert "Permission denied; choose a folder" in stand_in("generate_systemd", "-o",
+                                                                str(folder)).err
 
 
 def test_the_cpp_template_builds_and_runs_against_a_worker(real, address):
@@ -133,24 +165,33 @@ def test_the_cpp_template_builds_and_runs_against_a_worker(real, address):
     assert sorted(p.name for p in project.iterdir()) == [
         "CMakeLists.txt", "README.md", "include", "kv_cache_example.cpp", "lib", "run.sh"]
     host, port = address.split(":")
-    ran = subprocess.run([project / "run.sh", host, port], capture_output=True, text=True, check=False)
+    ran = subprocess.run([project / "run.sh", host, port],
+                         capture_output=True,
+                         text=True,
+                         check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.splitlines()[-1].startswith("set, got and deleted ")
-    assert subprocess.run([project / "run.sh", host], capture_output=True, check=False).returncode == 2
+    assert subprocess.run([project / "run.sh", host], capture_output=True,
+                          check=False).returncode == 2
     assert "exists already" in real("generate_cpp_template", "-o", ".").err
 
 
-@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed (package systemd)")
+@pytest.mark.skipif(not shutil.which("systemd-analyze"),
+                    reason="systemd-analyze is not installed (package systemd)")
 @pytest.mark.parametrize("options", [(), ("--numa_node", "0", "--user", "root")])
 def test_systemd_accepts_the_unit(stand_in, options):
     result = stand_in("generate_systemd", "-o", ".", *options)
     assert (result.code, result.err) == (0, "")
     unit = stand_in.folder / "datasystem-worker.service"
-    verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, check=False)
+    verified = subprocess.run(["systemd-analyze", "verify", unit],
+                              capture_output=True,
+                              text=True,
+                              check=False)
     complaints = [line for line in verified.stderr.splitlines() if "datasystem-worker" in line]
     assert complaints == []
     assert verified.returncode == 0, verified.stderr
-    for line in ("LimitMEMLOCK=infinity", "LimitNOFILE=1048576", "Restart=on-failure", "KillSignal=SIGTERM"):
+    for line in ("LimitMEMLOCK=infinity", "LimitNOFILE=1048576", "Restart=on-failure",
+                 "KillSignal=SIGTERM"):
         assert line in unit.read_text().splitlines()
 
 
@@ -161,7 +202,9 @@ def test_the_units_commands_run_a_worker_and_end_it(real, address):
     commands = dict(line.split("=", 1) for line in text.splitlines() if line.startswith("Exec"))
     (real.folder / "run").mkdir()
     post = commands["ExecStartPost"].split("'")[1].replace("$$", "$")
-    environment = {**os.environ, "WORKER_FLAGS": f"--worker_address={address} --shared_memory_size_mb=64"}
+    environment = {
+        **os.environ, "WORKER_FLAGS": f"--worker_address={address} --shared_memory_size_mb=64"
+    }
     worker = subprocess.Popen(["sh", "-c", f"exec {commands['ExecStart']}"], env=environment)
     try:
         subprocess.run(["sh", "-c", post], check=True, timeout=30, env={"MAINPID": str(worker.pid)})
@@ -177,9 +220,14 @@ def test_the_units_commands_run_a_worker_and_end_it(real, address):
 def complete_bash(script, *words):
     """What bash offers for the last word."""
     line = " ".join(f"'{word}'" for word in words)
-    program = (f"source {script}; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; compopt() {{ :; }}; _dscli; "
-               'printf "%s\\n" "${COMPREPLY[@]}"')
-    return subprocess.run(["bash", "--norc", "-euc", program], check=True, capture_output=True, text=True,
+    program = (
+        f"source {script}; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; "
+        "compopt() { :; }; _dscli; "
+        'printf "%s\\n" "${COMPREPLY[@]}"')
+    return subprocess.run(["bash", "--norc", "-euc", program],
+                          check=True,
+                          capture_output=True,
+                          text=True,
                           cwd=script.parent).stdout.split()
 
 
@@ -198,8 +246,10 @@ def test_bash_completes_commands_options_files_and_worker_flags(stand_in):
 def test_an_interactive_bash_completes(stand_in):
     script = stand_in.folder / "completion.bash"
     script.write_text(stand_in("completion", "bash").out)
-    shown = subprocess.run(["bash", "--norc", "-c", f"source {script}; complete -p dscli"], check=True,
-                           capture_output=True, text=True).stdout
+    shown = subprocess.run(["bash", "--norc", "-c", f"source {script}; complete -p dscli"],
+                           check=True,
+                           capture_output=True,
+                           text=True).stdout
     assert shown == "complete -F _dscli dscli\n"
 
 
@@ -209,8 +259,9 @@ def test_zsh_completes_in_a_terminal(stand_in):
     functions = stand_in.folder / "functions"
     functions.mkdir()
     (functions / "_dscli").write_text(stand_in("completion", "zsh").out)
-    (stand_in.folder / ".zshrc").write_text(f"fpath=({functions} $fpath)\nautoload -U compinit\ncompinit -u -D\n"
-                                            "PS1='ready> '\nunsetopt zle_bracketed_paste 2>/dev/null\n")
+    (stand_in.folder / ".zshrc").write_text(
+        f"fpath=({functions} $fpath)\nautoload -U compinit\ncompinit -u -D\n"
+        "PS1='ready> '\nunsetopt zle_bracketed_paste 2>/dev/null\n")
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(ZDOTDIR=str(stand_in.folder), TERM="dumb")

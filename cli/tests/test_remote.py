@@ -74,7 +74,8 @@ def test_a_cluster_goes_up_is_seen_gives_its_logs_and_goes_down(machines, etcd, 
     up = dscli(*remote(machines, "up", "-f", file))
     assert (up.code, up.err) == (0, "")
     lines = up.out.splitlines()
-    assert sorted(lines[1:4]) == [f"[INFO] Start worker service @ {a}:{port} success." for a in ADDRESSES]
+    assert sorted(
+        lines[1:4]) == [f"[INFO] Start worker service @ {a}:{port} success." for a in ADDRESSES]
     assert lines[4] == "[INFO] 3 of 3 nodes succeeded"
     assert sorted(w.address for w in machines.workers()) == [f"{a}:{port}" for a in ADDRESSES]
     for address in ADDRESSES:
@@ -101,7 +102,8 @@ def test_a_cluster_goes_up_is_seen_gives_its_logs_and_goes_down(machines, etcd, 
     nothing = dscli(*remote(machines, "down", "-f", file))
     assert nothing.code == 1
     assert nothing.err.count("No matching process found") == 3
-    assert nothing.err.splitlines()[-1] == "[ERROR] Down cluster failed: Some nodes failed during processing"
+    assert nothing.err.splitlines(
+    )[-1] == "[ERROR] Down cluster failed: Some nodes failed during processing"
 
 
 def test_a_worker_that_does_not_start_fails_its_own_node_only(machines, etcd, dscli):
@@ -118,12 +120,14 @@ def test_a_worker_that_does_not_start_fails_its_own_node_only(machines, etcd, ds
     assert up.code == 1
     assert "[ERROR] Node 127.0.0.3 execute failed: " in up.err
     assert "Not a directory" in up.err
-    assert up.err.splitlines()[-1] == "[ERROR] Up cluster failed: Some nodes failed during processing"
+    assert up.err.splitlines(
+    )[-1] == "[ERROR] Up cluster failed: Some nodes failed during processing"
     assert "[INFO] 2 of 3 nodes succeeded, failed: 127.0.0.3" in up.out
     assert sorted(w.address.split(":")[0] for w in machines.workers()) == ["127.0.0.2", "127.0.0.4"]
 
 
-def test_a_node_that_is_down_and_one_without_dscli_are_named_and_stop_nobody_else(machines, etcd, dscli):
+def test_a_node_that_is_down_and_one_without_dscli_are_named_and_stop_nobody_else(
+        machines, etcd, dscli):
     machines.worker_file(etcd_address=etcd, shared_memory_size_mb=64, cluster_name="twofail")
     file = machines.cluster_file(worker_nodes=["127.0.0.2", "127.0.0.3", "127.0.0.99"])
     hidden = machines.home("127.0.0.3") / "bin/hidden"
@@ -140,7 +144,10 @@ def test_a_node_that_is_down_and_one_without_dscli_are_named_and_stop_nobody_els
 
 
 def test_a_key_that_the_nodes_do_not_know_is_the_reason_given(machines, dscli):
-    auth = {"ssh_private_key": str(machines.folder / "other_key"), "ssh_user_name": getpass.getuser()}
+    auth = {
+        "ssh_private_key": str(machines.folder / "other_key"),
+        "ssh_user_name": getpass.getuser()
+    }
     down = dscli(*remote(machines, "down", "-f", machines.cluster_file(ssh_auth=auth)))
     assert down.code == 1
     assert down.err.count("Permission denied (publickey)") == 3
@@ -149,14 +156,17 @@ def test_a_key_that_the_nodes_do_not_know_is_the_reason_given(machines, dscli):
 
 def test_a_script_runs_on_every_node_and_is_gone_afterwards(machines, dscli):
     script = dscli.folder / "script.sh"
-    script.write_text("echo \"$HOME\"; [[ $HOME != *127.0.0.3 ]] || { echo 'not \"me\" $HERE' >&2; exit 3; }\n")
+    script.write_text(
+        "echo \"$HOME\"; [[ $HOME != *127.0.0.3 ]] || { echo 'not \"me\" $HERE' >&2; exit 3; }\n")
     result = dscli(*remote(machines, "runscript", "-f", machines.cluster_file(), script))
     assert result.code == 1
-    assert f"[INFO] Script executed successfully on 127.0.0.2.\n  {machines.home('127.0.0.2')}\n" in result.out
+    said = f"  {machines.home('127.0.0.2')}\n"
+    assert f"[INFO] Script executed successfully on 127.0.0.2.\n{said}" in result.out
     assert "[INFO] Script executed successfully on 127.0.0.4." in result.out
     assert "[ERROR] Node 127.0.0.3 execute failed: " in result.err
     assert 'not "me" $HERE' in result.err
-    assert result.err.splitlines()[-1] == "[ERROR] Run script failed: Some nodes failed during processing"
+    assert result.err.splitlines(
+    )[-1] == "[ERROR] Run script failed: Some nodes failed during processing"
     assert leftovers(machines) == []
 
 
@@ -194,17 +204,20 @@ def test_an_interrupted_up_leaves_no_half_started_worker(machines, dscli):
 
 
 def test_a_log_folder_that_a_node_does_not_have_leaves_nothing_here(machines, dscli):
-    result = dscli(*remote(machines, "collect_log", "-f", machines.cluster_file(), "-d", "/tmp/no/such", "-o", "logs"))
+    result = dscli(*remote(machines, "collect_log", "-f", machines.cluster_file(), "-d",
+                           "/tmp/no/such", "-o", "logs"))
     assert result.code == 1
     assert result.err.count("No such file or directory") == 3
-    assert result.err.splitlines()[-1] == "[ERROR] Collect log failed: Some nodes failed during processing"
+    assert result.err.splitlines(
+    )[-1] == "[ERROR] Collect log failed: Some nodes failed during processing"
     assert not (dscli.folder / "logs").exists()
 
 
 def test_numa_options_reach_the_worker_of_each_node(machines, etcd, dscli):
     machines.worker_file(etcd_address=etcd, shared_memory_size_mb=64, cluster_name="numa")
     file = machines.cluster_file(worker_nodes=["127.0.0.2"])
-    up = dscli(*remote(machines, "up", "-f", file, "--physcpubind", "0", "-d", machines.folder / "d"))
+    up = dscli(*remote(machines, "up", "-f", file, "--physcpubind", "0", "-d", machines.folder /
+                       "d"))
     assert (up.code, up.err) == (0, "")
     worker = machines.workers()[0]
     assert worker.flags["log_dir"].startswith(f"{machines.folder}/d/")
