@@ -45,10 +45,11 @@ fi
 exec 3<&0 </dev/null
 export file
 bash -c "$3" 3<&- & job=$!
-{ cat <&3 >/dev/null; kill -TERM -- "-$job"; } 2>/dev/null >&2 & watch=$!
+{ cat <&3 >/dev/null; kill -TERM -- "-$job"; } >/dev/null 2>&1 & watch=$!
+exec 2>/dev/null  # what bash says of its jobs
 wait "$job"; status=$?
-kill -TERM -- "-$watch" 2>/dev/null
-wait "$watch" 2>/dev/null
+kill -TERM -- "-$watch"
+wait "$watch"
 exit "$status"
 """
 

@@ -57,7 +57,9 @@ def test_generated_files_start_a_worker_without_an_edit_but_the_address(real, ad
     # A file that has become wrong elsewhere still stops the worker.
     worker["shared_memory_size_mb"]["value"] = "much"
     file.write_text(json.dumps(worker))
-    assert "normally" in real("stop", "-f", "worker_config.json").out
+    stop = real("stop", "-f", "worker_config.json")
+    assert (stop.code, stop.err) == (0, "")
+    assert f"Stop worker service @ {address} normally, PID: {start.pid}" in stop.out
 
 
 def test_the_worker_names_all_values_it_would_not_take_and_nothing_is_started(real, address):

@@ -161,7 +161,7 @@ def test_a_script_runs_on_every_node_and_is_gone_afterwards(machines, dscli):
     result = dscli(*remote(machines, "runscript", "-f", machines.cluster_file(), script))
     assert result.code == 1
     said = f"  {machines.home('127.0.0.2')}\n"
-    assert f"[INFO] Script executed successfully on 127.0.0.2.\n{said}" in result.out
+    assert f"[INFO] Script executed successfully on 127.0.0.2.\n{said}[INFO]" in result.out
     assert "[INFO] Script executed successfully on 127.0.0.4." in result.out
     assert "[ERROR] Node 127.0.0.3 execute failed: " in result.err
     assert 'not "me" $HERE' in result.err
