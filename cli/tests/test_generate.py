@@ -52,6 +52,7 @@ def test_generated_files_start_a_worker_without_an_edit_but_the_address(real, ad
     worker["shared_memory_size_mb"]["value"] = 64
     file.write_text(json.dumps(worker))
     start = real("start", "-f", "worker_config.json")
+    assert (start.code, start.err) == (0, "")
     assert [line for line in start.out.splitlines() if "Modifed" in line] == [
         "[INFO] Modifed config - worker_address", "[INFO] Modifed config - shared_memory_size_mb"]
     # A file that has become wrong elsewhere still stops the worker.
