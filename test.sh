@@ -15,6 +15,7 @@ esac
 
 step "system packages"
 bash scripts/install_deps.sh || exit 1
+bash scripts/install_chart_tools.sh
 
 # Leftovers of an earlier run must not be counted.
 rm -f build/ctest.xml build/pytest.xml build-address-undefined/ctest.xml

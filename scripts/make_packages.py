@@ -68,6 +68,9 @@ def write(path, text):
 
 
 def commit_id():
+    # The image is built from a tree without .git (docker/Dockerfile).
+    if os.environ.get("DS_COMMIT_ID"):
+        return os.environ["DS_COMMIT_ID"]
     try:
         return run("git", "-C", SOURCE, "rev-parse", "HEAD", stderr=subprocess.DEVNULL).strip()
     except (OSError, subprocess.CalledProcessError):
@@ -128,6 +131,8 @@ def stage_wheel(stage, build, version, symbols_dir, bundled):
     shutil.copytree(os.path.join(SOURCE, "python", "yr"), os.path.join(root, "yr"), ignore=ignored)
     shutil.copytree(os.path.join(SOURCE, "cli", "dscli"), os.path.join(package, "cli"), ignore=ignored)
     shutil.copytree(os.path.join(SOURCE, "cli", "cpp_template"), os.path.join(package, "cpp_template"))
+    shutil.copytree(os.path.join(SOURCE, "docker", "chart", "datasystem"),
+                    os.path.join(package, "helm_chart", "datasystem"))
     shutil.copytree(os.path.join(SOURCE, "include"), os.path.join(package, "include"))
     shutil.copytree(os.path.join(stage, "datasystem", "service"), package, dirs_exist_ok=True)
     lib = os.path.join(package, "lib")

@@ -61,7 +61,8 @@ def fill_with_small_values(worker, count):
 def test_a_large_value_evicts_many_small_ones_without_holding_others_up(cluster):
     worker, = cluster.start(1, shared_memory_size_mb=256)
     fill_with_small_values(worker, 550_000)
-    with no_gap_beyond(worker, 0.5):
+    # In one go it takes 2.3 s; a busy machine may add some to each step.
+    with no_gap_beyond(worker, 1.5):
         worker.client().set("large", bytes(128 * MIB), EVICT)
     assert worker.status()["objects"]["evictions"] > 300_000
 

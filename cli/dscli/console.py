@@ -27,17 +27,17 @@ def error(text: str) -> None:
 
 
 def bold(text: str) -> str:
-    return _paint(text, "1", sys.stdout)
+    return paint(text, "1", sys.stdout)
 
 
 def _write(level: str, text: str, stream: TextIO) -> None:
     for mark in (OK, FAILED):
         if text.startswith(mark):
-            text = _paint(mark, _COLOURS[mark], stream) + text[len(mark):]
-    print(f"[{_paint(level, _COLOURS[level], stream)}] {text}", file=stream, flush=True)
+            text = paint(mark, _COLOURS[mark], stream) + text[len(mark):]
+    print(f"[{paint(level, _COLOURS[level], stream)}] {text}", file=stream, flush=True)
 
 
-def _paint(text: str, colour: str, stream: TextIO) -> str:
+def paint(text: str, colour: str, stream: TextIO) -> str:
     # Files and pipes get plain text: scripts match these lines.
     if not stream.isatty() or "NO_COLOR" in os.environ:
         return text

@@ -6,30 +6,35 @@ import signal
 import sys
 from typing import List, Optional
 
-from . import (collect_log, completion, console, down, generate_config, generate_cpp_template,
-               generate_systemd, package, runscript, start, status, stop, up)
+from . import (collect_log, completion, console, doctor, down, generate_config,
+               generate_cpp_template, generate_helm_chart, generate_systemd, package,
+               runscript, start, status, stop, up)
 
 _COMMANDS = {
     "start": start,
     "stop": stop,
     "status": status,
+    "doctor": doctor,
     "up": up,
     "down": down,
     "runscript": runscript,
     "collect_log": collect_log,
     "generate_config": generate_config,
     "generate_cpp_template": generate_cpp_template,
+    "generate_helm_chart": generate_helm_chart,
     "generate_systemd": generate_systemd,
     "completion": completion,
 }
 
 _EXAMPLES = """\
 examples:
+  dscli doctor --worker_address 127.0.0.1:31501       would a worker start on this machine?
   dscli start -w --worker_address 127.0.0.1:31501     start a worker on this machine
   dscli status                                        what it is doing
   dscli stop --worker_address 127.0.0.1:31501         stop it
   dscli generate_config -o .                          files to edit, for start -f and for up
   dscli up -f cluster_config.json                     a worker on every node, over ssh
+  dscli generate_helm_chart -o /tmp                   write the Helm chart for Kubernetes
   dscli help start                                    all about one command"""
 
 

@@ -2,7 +2,8 @@
 
 import argparse
 import shutil
-from typing import List
+import subprocess
+from typing import Any, Dict, List
 
 from .console import CommandError
 from .validation import check_argument
@@ -36,6 +37,11 @@ def refuse_after_worker_args(tokens: List[str]) -> None:
             f"NUMA options must come before -w/--worker_args: {', '.join(misplaced)}")
 
 
+def chosen(args: argparse.Namespace) -> Dict[str, Any]:
+    """The options that were given, by their long names."""
+    return {name: getattr(args, name) for name, *_ in _OPTIONS if getattr(args, name)}
+
+
 def options(args: argparse.Namespace) -> List[str]:
     """What was given, as "--name=value": numactl takes it, and dscli start too."""
     given = []
@@ -58,4 +64,16 @@ def numactl_prefix(args: argparse.Namespace) -> List[str]:
     if not numactl:
         raise CommandError(
             "NUMA options need numactl, which is not on PATH; install the package numactl")
+    _try(numactl, given)
     return [numactl, *given]
+
+
+def _try(numactl: str, options: List[str]) -> None:
+    """Before the worker: numactl answers what it does not like with two screens of help."""
+    tried = subprocess.run([numactl, *options, "true"], stdin=subprocess.DEVNULL,
+                           capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        lines = tried.stderr.partition("usage:")[0].replace("libnuma: Warning: ", "").splitlines()
+        said = "; ".join(line for line in lines if line.strip()) or "without a reason"
+        raise CommandError(f"numactl refuses {' '.join(options)}: {said}; "
+                           "`numactl --hardware` lists nodes and CPUs")

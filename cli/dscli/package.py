@@ -59,6 +59,14 @@ def _shipped_config_path() -> str:
     return os.environ.get("DATASYSTEM_WORKER_CONFIG") or str(_PACKAGE_DIR / "worker_config.json")
 
 
+def helm_chart() -> Path:
+    """The folder of the Helm chart."""
+    path = _PACKAGE_DIR / "helm_chart" / "datasystem"
+    if not (path / "Chart.yaml").is_file():
+        raise CommandError(f"there is no Helm chart at {path}; reinstall the wheel")
+    return path
+
+
 def version() -> str:
     try:
         return (_PACKAGE_DIR / "VERSION").read_text(encoding="utf-8").strip()

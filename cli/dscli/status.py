@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    address = _address(args)
+    address = address_of(args)
     check_address("worker_address", address)
     document = _fetch(address, int(args.timeout * 1000))
     if args.json:
@@ -47,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _address(args: argparse.Namespace) -> str:
+def address_of(args: argparse.Namespace) -> str:
+    """The worker that was named, or the only one of this machine."""
     if args.worker_address:
         return args.worker_address
     if args.worker_config_path:

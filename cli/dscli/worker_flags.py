@@ -67,6 +67,12 @@ def load_file(path: str, shipped: Flags, binary: str) -> Flags:
     return flags
 
 
+def checked(flags: Flags) -> Flags:
+    """`flags` that came by other ways; refuses what must not stand on a command line."""
+    _check(flags)
+    return flags
+
+
 def worker_address_of_file(path: str) -> str:
     """Only the address: a worker can be stopped by a file whose other values are wrong by now."""
     row = json_file.load_object(path).get("worker_address")

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from conftest import Dscli
-from machines import ADDRESSES, SSHD, Machines, accepts, free_port
+from ssh_machines import ADDRESSES, SSHD, Machines, accepts, free_port
 from waiting import alive, eventually
 
 pytestmark = [

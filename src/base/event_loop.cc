@@ -11,6 +11,8 @@ namespace {
 // Handlers that run before the pollers have their turn again: there may always be one more, as of a coroutine that
 // yields in a long piece of work.
 constexpr size_t kHandlersPerRound = 64;
+// About 2 us.
+constexpr int kLooksPerRound = 50;
 
 }  // namespace
 
@@ -74,6 +76,17 @@ size_t EventLoop::PollOnce() {
   return done;
 }
 
+// A full round costs several system calls; this is about as long, for what comes through memory.
+bool EventLoop::LookAround() const {
+  for (int look = 0; look < kLooksPerRound; ++look) {
+    for (const auto& watched : watched_) {
+      if (watched->poller->HasWork()) return true;
+    }
+    CpuPause();
+  }
+  return false;
+}
+
 void EventLoop::Run() {
   thread_ = std::this_thread::get_id();
   SpinBudget spin(options_.idle_spin);
@@ -85,7 +98,7 @@ void EventLoop::Run() {
     }
     if (!std::exchange(idle, true)) spin.Begin();
     if (spin.Spinning()) {
-      spin.Yield();
+      if (!LookAround()) spin.Yield();
       continue;
     }
     bool may_sleep = true;

@@ -20,6 +20,8 @@ class Poller {
   virtual ~Poller() = default;
   // Does what can be done now; returns how much happened (0 = nothing).
   virtual size_t Poll() = 0;
+  // Looks for something to do, without a system call: asked often by a loop that spins.
+  virtual bool HasWork() const { return false; }
   // Called before the loop sleeps. False: events are already there, poll again instead. After true, Poll()
   // is not called until the descriptor is readable or Busy() says so: polling costs system calls.
   virtual bool PrepareToSleep() = 0;
@@ -63,6 +65,8 @@ class EventLoop {
  private:
   struct Watched;
   size_t PollOnce();
+  // Worth another round at once.
+  bool LookAround() const;
 
   struct Context : asio::io_context {
     Context() : asio::io_context(1) {}

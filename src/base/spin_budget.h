@@ -16,6 +16,15 @@
 
 namespace datasystem {
 
+// Between two looks at memory that another core writes.
+inline void CpuPause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
 class SpinBudget {
  public:
   using Clock = std::chrono::steady_clock;
@@ -31,7 +40,8 @@ class SpinBudget {
 
   // It came, during the spin or after sleeping.
   void Found() {
-    if (Clock::now() - begun_ <= max_) {
+    // A wait that ended in sleep is seen longer than it was, by a wake-up, which takes about as long as a spin may.
+    if (Clock::now() - begun_ <= 2 * max_) {
       budget_ = max_;
     } else {
       budget_ = budget_ / 2 < std::chrono::microseconds(1) ? Duration(0) : budget_ / 2;

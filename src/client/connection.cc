@@ -25,8 +25,10 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kSlice{100};
 constexpr std::chrono::microseconds kSpinMax{50};
-// Holds a usual answer whole; grows for batches and shrinks again.
-constexpr size_t kBufferSize = 16 << 10;
+// Holds a usual answer whole, and whatever comes through a channel; grows for batches and shrinks again.
+constexpr size_t kBufferSize = shm::RingLayout::kCapacity;
+// Between two looks at the socket: about 2 us.
+constexpr int kLooksPerRound = 50;
 // From here on the copy out of the buffer costs more than the calls that it saves.
 constexpr size_t kReadDirectMin = 8 << 10;
 
@@ -142,8 +144,10 @@ Status Connection::Wait(short events, const Deadline& deadline) {
   }
 }
 
+void Connection::UseChannel(shm::ChannelLayout& channel) { channel_.emplace(channel); }
+
 Status Connection::Send(proto::SessionMessage type, std::string_view body, Payload payload,
-                        const Deadline& deadline) {
+                        const Deadline& deadline, Way way) {
   DCHECK(usable());
   if (body.size() > session::kBodyMax) {
     return errors::Invalid("the request has {} bytes besides values, the limit is {}", body.size(),
@@ -165,6 +169,7 @@ Status Connection::Send(proto::SessionMessage type, std::string_view body, Paylo
   for (size_t i = 0; i < payload.size(); ++i) {
     parts[2 + i] = {const_cast<std::byte*>(payload[i].data()), payload[i].size()};
   }
+  if (way == Way::kFastest && SendByChannel(parts)) parts = {};
   while (!parts.empty()) {
     if (SendParts(socket_.get(), parts) >= 0 || errno == EINTR) continue;
     if (errno != EAGAIN && errno != EWOULDBLOCK) return Closed(errno);
@@ -176,16 +181,74 @@ Status Connection::Send(proto::SessionMessage type, std::string_view body, Paylo
   return Status::OK();
 }
 
+bool Connection::SendByChannel(std::span<const iovec> parts) {
+  if (!channel_) return false;
+  std::array<std::span<const std::byte>, 8> few;
+  if (parts.size() > few.size()) return false;
+  std::ranges::transform(parts, few.begin(), [](const iovec& part) {
+    return std::span(static_cast<const std::byte*>(part.iov_base), part.iov_len);
+  });
+  bool wake = false;
+  if (!channel_->out.Write(std::span(few).first(parts.size()), wake)) return false;
+  // If it does not fit, the worker has unread bytes and wakes up anyway; an error shows in the answer.
+  if (wake) (void)::send(socket_.get(), &session::kWakeByte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return true;
+}
+
+Result<size_t> Connection::TakeFromChannel(std::span<std::byte> to) {
+  const std::optional<size_t> available = channel_->in.Available();
+  if (!available || *available > to.size()) return ProtocolError("its channel is out of order");
+  by_channel_ = *available > 0;
+  channel_->in.Read(to.first(*available));
+  return *available;
+}
+
+// 0: nothing came.
+Result<size_t> Connection::LookAround(std::span<std::byte> to) {
+  for (int look = 0; channel_ && look < kLooksPerRound; ++look) {
+    if (channel_->in.HasBytes()) return TakeFromChannel(to);
+    CpuPause();
+  }
+  const ssize_t count = ::recv(socket_.get(), to.data(), to.size(), MSG_DONTWAIT);
+  if (count == 0) return Closed(0);
+  if (count > 0) return static_cast<size_t>(count);
+  if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return Closed(errno);
+  return size_t{0};
+}
+
 // 0: nothing came while it was worth looking.
 Result<size_t> Connection::Spin(std::span<std::byte> to) {
   while (spin_.Spinning()) {
-    const ssize_t count = ::recv(socket_.get(), to.data(), to.size(), MSG_DONTWAIT);
-    if (count == 0) return Closed(0);
-    if (count > 0) return static_cast<size_t>(count);
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return Closed(errno);
+    ASSIGN_OR_RETURN(const size_t count, LookAround(to));
+    if (count > 0) return count;
     spin_.Yield();  // the worker may be waiting for this very core
   }
   return size_t{0};
+}
+
+// The first bytes of an answer, from where it comes; wake bytes in front of it are passed over.
+Status Connection::FillFirst(const Deadline& deadline) {
+  by_channel_ = false;
+  spin_.Begin();
+  ASSIGN_OR_RETURN(end_, Spin(buffer_));
+  for (;;) {
+    size_t wakes = 0;
+    while (wakes < end_ && buffer_[wakes] == session::kWakeByte) ++wakes;
+    end_ -= wakes;
+    if (wakes > 0) std::memmove(buffer_.data(), buffer_.data() + wakes, end_);
+    if (end_ > 0) break;
+    if (channel_) {
+      channel_->in.SayAsleep();
+      if (channel_->in.HasBytes()) {
+        channel_->in.SayAwake();
+        ASSIGN_OR_RETURN(end_, TakeFromChannel(buffer_));
+        continue;
+      }
+    }
+    ASSIGN_OR_RETURN(end_, ReceiveSome(buffer_, deadline));
+  }
+  spin_.Found();
+  return Status::OK();
 }
 
 Result<size_t> Connection::ReceiveSome(std::span<std::byte> to, const Deadline& deadline) {
@@ -200,16 +263,12 @@ Result<size_t> Connection::ReceiveSome(std::span<std::byte> to, const Deadline& 
 
 Status Connection::Fill(size_t wanted, const Deadline& deadline) {
   if (wanted > buffer_.size()) buffer_.resize(wanted);
-  const bool at_start = end_ == 0;
-  if (at_start) {
-    spin_.Begin();
-    ASSIGN_OR_RETURN(end_, Spin(buffer_));
-  }
+  if (end_ == 0) RETURN_IF_ERROR(FillFirst(deadline));
+  if (end_ < wanted && by_channel_) return ProtocolError("an answer in the channel is not whole");
   while (end_ < wanted) {
     ASSIGN_OR_RETURN(const size_t count, ReceiveSome(std::span(buffer_).subspan(end_), deadline));
     end_ += count;
   }
-  if (at_start) spin_.Found();
   return Status::OK();
 }
 
@@ -227,6 +286,9 @@ Result<Connection::Reply> Connection::ReadReply(proto::SessionMessage expected,
   begin_ = session::kFrameHeaderSize + header.body_size;
   RETURN_IF_ERROR(Fill(begin_, deadline));
   if (end_ - begin_ > header.payload_size) return ProtocolError("bytes follow the answer");
+  if (by_channel_ && end_ - begin_ < header.payload_size) {
+    return ProtocolError("an answer in the channel is not whole");
+  }
 
   const std::string_view body(
       reinterpret_cast<const char*>(buffer_.data()) + session::kFrameHeaderSize, header.body_size);

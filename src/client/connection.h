@@ -7,7 +7,10 @@
 // Threads: one at a time, except ClosedByWorker().
 #pragma once
 
+#include <sys/uio.h>
+
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +22,7 @@
 #include "client/deadline.h"
 #include "proto/session_messages.h"
 #include "session/frame.h"
+#include "shm/message_ring.h"
 
 namespace datasystem::client {
 
@@ -35,10 +39,15 @@ class Connection {
   // Errors of all below: K_RPC_DEADLINE_EXCEEDED, K_CLIENT_WORKER_DISCONNECT, and K_RUNTIME_ERROR
   // when the worker does not keep to the protocol.
 
+  // From now on small frames go through memory, which must stay for as long as this lives.
+  void UseChannel(shm::ChannelLayout& channel);
+
   // The parts of a payload, which are sent one after the other from where they are.
   using Payload = std::span<const std::span<const std::byte>>;
+  // kSocket: the answer makes fd() readable.
+  enum class Way { kFastest, kSocket };
   Status Send(proto::SessionMessage type, std::string_view body, Payload payload,
-              const Deadline& deadline);
+              const Deadline& deadline, Way way = Way::kFastest);
 
   struct Reply {
     std::string_view body;  // valid until the next call
@@ -59,7 +68,7 @@ class Connection {
   // Nothing is under way and nothing went wrong.
   bool usable() const { return step_ == Step::kIdle; }
   const std::string& worker() const { return worker_; }
-  // Readable when an answer, or the end of the connection, has come.
+  // Readable when the answer to what was sent by kSocket, or the end of the connection, has come.
   int fd() const { return socket_.get(); }
   // Threads: any, while the connection exists.
   bool ClosedByWorker() const;
@@ -74,7 +83,12 @@ class Connection {
                                                      unsigned length, const std::string& place,
                                                      std::string worker, const Deadline& deadline);
   Status Wait(short events, const Deadline& deadline);
+  bool SendByChannel(std::span<const iovec> parts);
+  // What came through the channel; 0: nothing.
+  Result<size_t> TakeFromChannel(std::span<std::byte> to);
+  Result<size_t> LookAround(std::span<std::byte> to);
   Result<size_t> Spin(std::span<std::byte> to);
+  Status FillFirst(const Deadline& deadline);
   Result<size_t> ReceiveSome(std::span<std::byte> to, const Deadline& deadline);
   Status Fill(size_t wanted, const Deadline& deadline);
   Result<Reply> ReadReply(proto::SessionMessage expected, const Deadline& deadline);
@@ -91,6 +105,14 @@ class Connection {
   size_t begin_ = 0;
   size_t end_ = 0;
   SpinBudget spin_;
+
+  struct Channel {
+    explicit Channel(shm::ChannelLayout& layout) : out(layout.to_worker), in(layout.to_client) {}
+    shm::RingWriter out;
+    shm::RingReader in;
+  };
+  std::optional<Channel> channel_;
+  bool by_channel_ = false;  // the answer that is being read
 };
 
 }  // namespace datasystem::client

@@ -41,15 +41,15 @@ Result<std::vector<Fetched>> Fetch(const std::shared_ptr<Session>& session,
                                    proto::GetRequest request, const Deadline& deadline,
                                    const Place& place) {
   const size_t count = request.keys.size();
-  ASSIGN_OR_RETURN(Session::Lease connection, AskFor(*session, std::move(request), deadline));
+  ASSIGN_OR_RETURN(Session::Lease connection, AskFor(*session, std::move(request), deadline, Connection::Way::kFastest));
   return TakeAnswer(session, std::move(connection), count, deadline, place);
 }
 
 Result<Session::Lease> AskFor(Session& session, proto::GetRequest request,
-                              const Deadline& deadline) {
+                              const Deadline& deadline, Connection::Way way) {
   ASSIGN_OR_RETURN(Session::Lease connection, session.Acquire(deadline));
   request.timeout_ms = deadline.worker_timeout_ms();
-  RETURN_IF_ERROR(connection->Send(SessionMessage::kGet, request.Encode(), {}, deadline));
+  RETURN_IF_ERROR(connection->Send(SessionMessage::kGet, request.Encode(), {}, deadline, way));
   return connection;
 }
 

@@ -28,7 +28,7 @@ Result<std::vector<Fetched>> Fetch(const std::shared_ptr<Session>& session,
 
 // The two halves of Fetch(): the connection is readable when the answer is there.
 Result<Session::Lease> AskFor(Session& session, proto::GetRequest request,
-                              const Deadline& deadline);
+                              const Deadline& deadline, Connection::Way way);
 // `count`: keys of the request. The connection goes back before the pins do.
 Result<std::vector<Fetched>> TakeAnswer(const std::shared_ptr<Session>& session,
                                         Session::Lease connection, size_t count,

@@ -38,7 +38,7 @@ Status PendingGet::State::Ask(KVClient::Impl& client, int32_t sub_timeout_ms) {
   session = context.session;
   deadline = context.deadline;
   request.sub_timeout_ms = static_cast<uint32_t>(sub_timeout_ms);
-  ASSIGN_OR_RETURN(auto lease, AskFor(*session, std::move(request), *deadline));
+  ASSIGN_OR_RETURN(auto lease, AskFor(*session, std::move(request), *deadline, Connection::Way::kSocket));
   connection.emplace(std::move(lease));
   return Status::OK();
 }

@@ -11,6 +11,8 @@ using proto::SessionMessage;
 
 // For telling the worker what was given up: small frames into a socket that is almost always empty.
 constexpr std::chrono::milliseconds kGiveUpTimeout{1000};
+// The end of a session is noticed at the latest by the call that it breaks off.
+constexpr std::chrono::milliseconds kBelievedAlive{1};
 // Ids in one message, below what a reader accepts.
 constexpr size_t kIdsMax = 10000;
 
@@ -124,6 +126,15 @@ Status Session::MapSegments(const proto::HelloReply& greeting, const std::vector
   return Status::OK();
 }
 
+bool Session::Alive() const {
+  const TimePoint now = Clock::Steady().Now();
+  const TimePoint seen = seen_alive_.load(std::memory_order_relaxed);
+  if (seen != TimePoint::min() && now - seen < kBelievedAlive) return true;
+  if (lifeline_->ClosedByWorker()) return false;
+  seen_alive_.store(now, std::memory_order_relaxed);
+  return true;
+}
+
 Result<std::span<std::byte>> Session::Resolve(const proto::Location& location) const {
   for (const Segment& segment : segments_) {
     if (segment.id != location.segment) continue;
@@ -146,8 +157,13 @@ Result<std::unique_ptr<Connection>> Session::Join(const Deadline& deadline) cons
                    socket_path_.empty()
                        ? Connection::ConnectTcp(worker_address_, deadline)
                        : Connection::ConnectUnix(socket_path_, worker(), deadline));
-  const proto::Hello hello{.session_id = id_, .session_token = token_};
-  RETURN_IF_ERROR(ShakeHands(*connection, hello, deadline).status());
+  const proto::Hello hello{
+      .session_id = id_, .session_token = token_, .want_channel = index_ != nullptr};
+  ASSIGN_OR_RETURN(const proto::HelloReply reply, ShakeHands(*connection, hello, deadline));
+  if (reply.channel > shm::kChannels || (reply.channel != 0 && index_ == nullptr)) {
+    return connection->ProtocolError(fmt::format("there is no channel {}", reply.channel));
+  }
+  if (reply.channel != 0) connection->UseChannel(index_->channel(reply.channel - 1));
   return connection;
 }
 

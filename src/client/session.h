@@ -19,6 +19,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -64,8 +65,8 @@ class Session {
   // An idle one, or a new one, or waits for one. Errors as Open.
   Result<Lease> Acquire(const Deadline& deadline);
 
-  // False once the worker has ended the session. A system call.
-  bool Alive() const { return !lifeline_->ClosedByWorker(); }
+  // False once the worker has ended the session, or a millisecond later: a system call is made no more often.
+  bool Alive() const;
   const std::string& worker() const { return lifeline_->worker(); }
   bool OfThisProcess() const { return ThisProcess() == process_id_; }
 
@@ -118,6 +119,7 @@ class Session {
   const uint64_t token_;
   const uint64_t inline_threshold_bytes_;
   const std::unique_ptr<Connection> lifeline_;
+  mutable std::atomic<TimePoint> seen_alive_ = TimePoint::min();
   std::vector<Segment> segments_;  // of values
   std::unique_ptr<shm::IndexReader> index_;
   LeaseBook leases_;

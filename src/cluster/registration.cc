@@ -86,6 +86,10 @@ Status Check(const Member& member) {
 
 }  // namespace
 
+std::string RegistrationPrefix(std::string_view cluster_name) {
+  return fmt::format("/datasystem/{}/workers/", cluster_name.empty() ? "default" : cluster_name);
+}
+
 Result<std::string> EncodeRegistration(const Member& member) {
   RETURN_IF_ERROR(Check(member));
   // Ordered, so that people find the address first.

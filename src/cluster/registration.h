@@ -19,6 +19,9 @@
 
 namespace datasystem::cluster {
 
+// Of the keys of one cluster; an empty name is the cluster "default".
+std::string RegistrationPrefix(std::string_view cluster_name);
+
 // kInvalid names the field that could not be read back.
 Result<std::string> EncodeRegistration(const Member& member);
 

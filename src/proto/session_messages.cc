@@ -356,6 +356,7 @@ std::string Hello::Encode() const {
   Write(writer, 5, session_id);
   Write(writer, 6, session_token);
   Write(writer, 7, want_segments);
+  Write(writer, 8, want_channel);
   return out;
 }
 
@@ -372,6 +373,7 @@ Result<Hello> Hello::Decode(std::string_view body) {
       case 5: Read(reader, out.session_id); break;
       case 6: Read(reader, out.session_token); break;
       case 7: Read(reader, out.want_segments); break;
+      case 8: Read(reader, out.want_channel); break;
       default: reader.skip();
     }
   };
@@ -396,6 +398,7 @@ std::string HelloReply::Encode() const {
       Write(inner, 3, static_cast<uint32_t>(segment.kind));
     });
   }
+  Write(writer, 11, channel);
   return out;
 }
 
@@ -409,6 +412,7 @@ Result<HelloReply> HelloReply::Decode(std::string_view body) {
       case 7: Read(reader, out.session_token); break;
       case 8: Read(reader, out.unix_socket_path); break;
       case 9: Read(reader, out.inline_threshold_bytes); break;
+      case 11: Read(reader, out.channel); break;
       case 10: {
         SegmentInfo segment;
         Read(reader, segment);

@@ -48,6 +48,7 @@ struct Hello {
   uint64_t session_id = 0;
   uint64_t session_token = 0;
   bool want_segments = false;
+  bool want_channel = false;
 
   std::string Encode() const;
   static Result<Hello> Decode(std::string_view body);
@@ -71,6 +72,7 @@ struct HelloReply {
   std::string unix_socket_path;
   uint64_t inline_threshold_bytes = 0;
   std::vector<SegmentInfo> segments;
+  uint32_t channel = 0;  // its number plus 1
 
   std::string Encode() const;
   static Result<HelloReply> Decode(std::string_view body);

@@ -71,6 +71,7 @@ struct Twin<Hello> {
     out.set_session_id(Number(rng));
     out.set_session_token(Number(rng));
     out.set_want_segments(rng() % 2);
+    out.set_want_channel(rng() % 2);
   }
   static void ExpectSame(const Pb& pb, const Hello& ours) {
     EXPECT_EQ(pb.protocol_min(), ours.protocol_min);
@@ -80,6 +81,7 @@ struct Twin<Hello> {
     EXPECT_EQ(pb.session_id(), ours.session_id);
     EXPECT_EQ(pb.session_token(), ours.session_token);
     EXPECT_EQ(pb.want_segments(), ours.want_segments);
+    EXPECT_EQ(pb.want_channel(), ours.want_channel);
   }
 };
 
@@ -95,6 +97,7 @@ struct Twin<HelloReply> {
     out.set_session_token(Number(rng));
     out.set_unix_socket_path(Text(rng));
     out.set_inline_threshold_bytes(Number(rng));
+    out.set_channel(static_cast<uint32_t>(Number(rng)));
     for (size_t i = Count(rng); i > 0; --i) {
       pb::Segment* segment = out.add_segments();
       segment->set_id(static_cast<uint32_t>(Number(rng)));
@@ -111,6 +114,7 @@ struct Twin<HelloReply> {
     EXPECT_EQ(pb.session_token(), ours.session_token);
     EXPECT_EQ(pb.unix_socket_path(), ours.unix_socket_path);
     EXPECT_EQ(pb.inline_threshold_bytes(), ours.inline_threshold_bytes);
+    EXPECT_EQ(pb.channel(), ours.channel);
     ASSERT_EQ(static_cast<size_t>(pb.segments_size()), ours.segments.size());
     for (size_t i = 0; i < ours.segments.size(); ++i) {
       EXPECT_EQ(pb.segments(i).id(), ours.segments[i].id);

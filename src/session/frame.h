@@ -18,6 +18,9 @@ constexpr uint32_t kBodyMax = 16 << 20;
 // Above any segment; the receiver checks against what it can allocate.
 constexpr uint64_t kPayloadMax = uint64_t{1} << 40;
 
+// Between two frames on a socket, in both directions: there is something in the channel. No frame begins with it.
+constexpr std::byte kWakeByte{0};
+
 struct FrameHeader {
   uint16_t type = 0;         // proto::SessionMessage
   uint64_t request_id = 0;   // the answer repeats it

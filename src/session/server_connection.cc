@@ -1,12 +1,16 @@
 #include "session/server_connection.h"
 
+#include <sys/socket.h>
+
 #include <asio/buffer.hpp>
+#include <asio/post.hpp>
 #include <asio/read.hpp>
 #include <asio/redirect_error.hpp>
 #include <asio/use_awaitable.hpp>
 #include <asio/write.hpp>
 #include <cstring>
 
+#include "session/channel_poller.h"
 #include "shm/fd_passing.h"
 
 namespace datasystem::session {
@@ -59,6 +63,90 @@ ServerConnection::ServerConnection(Socket socket, std::string peer)
   socket_.non_blocking(true, ignored);
 }
 
+ServerConnection::~ServerConnection() { LeaveChannel(); }
+
+void ServerConnection::UseChannel(shm::ChannelLayout& channel, ChannelPoller& poller) {
+  channel_.emplace(channel, poller);
+  poller.Add(this);
+}
+
+void ServerConnection::LeaveChannel() {
+  if (!channel_) return;
+  channel_->poller.Remove(this);
+  std::unique_ptr<Waiter> waiter = std::move(channel_->waiter);
+  channel_.reset();
+  if (waiter != nullptr) {
+    asio::post(socket_.get_executor(), [waiter = std::move(waiter)] { waiter->Resume(); });
+  }
+}
+
+bool ServerConnection::Resume() {
+  const std::unique_ptr<Waiter> waiter = std::move(channel_->waiter);
+  if (waiter == nullptr) return false;
+  waiter->Resume();
+  return true;
+}
+
+// Until there is something to read, in the channel or in buffer_.
+asio::awaitable<Status> ServerConnection::WaitForFrame() {
+  for (;;) {
+    while (begin_ < end_ && buffer_[begin_] == kWakeByte) ++begin_;
+    if (channel_->in.HasBytes() || begin_ < end_) co_return Status::OK();
+    if (channel_->socket_error) co_return Closed(peer_, channel_->socket_error);
+    begin_ = end_ = 0;
+    ReadSocketMeanwhile();
+    co_await WaitIn(channel_->waiter);
+    if (!channel_) co_return errors::Disconnected("connection of {} ended", peer_);
+  }
+}
+
+// One read stays under way for as long as nothing comes: while the channel is used, the socket costs no system call.
+void ServerConnection::ReadSocketMeanwhile() {
+  if (std::exchange(channel_->reading_socket, true)) return;
+  socket_.async_read_some(asio::buffer(buffer_),
+                          [self = shared_from_this()](asio::error_code error, size_t count) {
+                            if (!self->channel_) return;
+                            self->channel_->poller.NoteWoken();
+                            self->channel_->reading_socket = false;
+                            self->channel_->socket_error = error;
+                            self->begin_ = 0;
+                            self->end_ = count;
+                            self->Resume();
+                          });
+}
+
+Result<Frame> ServerConnection::ReadFrameFromChannel(uint32_t body_max) {
+  const std::optional<size_t> available = channel_->in.Available();
+  std::array<std::byte, kFrameHeaderSize> head;
+  if (!available || *available < head.size()) return errors::Invalid("a channel without a whole frame");
+  channel_->in.Read(head);
+  ASSIGN_OR_RETURN(const FrameHeader header, DecodeFrameHeader(head));
+  const size_t left = *available - head.size();
+  if (header.body_size > std::min<size_t>(body_max, left) || header.payload_size > left - header.body_size) {
+    return errors::Invalid("a frame in the channel with a body of {} and a payload of {} bytes, of which {} are there",
+                           header.body_size, header.payload_size, left);
+  }
+  Frame frame;
+  frame.header = header;
+  frame.body.resize(header.body_size);
+  channel_->in.Read(std::as_writable_bytes(std::span(frame.body)));
+  channel_->payload_left = header.payload_size;
+  return frame;
+}
+
+bool ServerConnection::WriteToChannel(std::span<const asio::const_buffer> buffers) {
+  std::vector<std::span<const std::byte>> parts;
+  parts.reserve(buffers.size());
+  for (const asio::const_buffer& buffer : buffers) {
+    parts.emplace_back(static_cast<const std::byte*>(buffer.data()), buffer.size());
+  }
+  bool wake = false;
+  if (!channel_->out.Write(parts, wake)) return false;
+  // If it does not fit, the client has unread bytes and wakes up anyway; an error shows in the next read.
+  if (wake) (void)::send(socket_.native_handle(), &kWakeByte, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return true;
+}
+
 asio::awaitable<Status> ServerConnection::Fill(size_t wanted) {
   if (end_ - begin_ >= wanted) co_return Status::OK();
   if (buffer_.size() - begin_ < wanted) {
@@ -76,6 +164,15 @@ asio::awaitable<Status> ServerConnection::Fill(size_t wanted) {
 }
 
 asio::awaitable<Status> ServerConnection::ReadPayload(std::span<std::byte> bytes) {
+  if (answer_by_channel_) {  // the frame is there whole
+    if (!channel_) co_return errors::Disconnected("connection of {} ended", peer_);
+    if (bytes.size() > channel_->payload_left) {
+      co_return errors::Invalid("{} bytes of payload are not there", bytes.size());
+    }
+    channel_->payload_left -= bytes.size();
+    channel_->in.Read(bytes);
+    co_return Status::OK();
+  }
   for (size_t done = TakeBuffered(bytes); done < bytes.size();) {
     const StallTimer stall(*this);
     asio::error_code error;
@@ -114,6 +211,16 @@ asio::awaitable<Status> ServerConnection::DiscardPayload(uint64_t size) {
 }
 
 asio::awaitable<Result<Frame>> ServerConnection::ReadFrame(uint32_t body_max) {
+  answer_by_channel_ = false;
+  if (channel_) {
+    Status came = co_await WaitForFrame();
+    if (came.IsError()) co_return came;
+    // What the client said first counts first: it has put nothing into the channel after a frame on the socket.
+    if (channel_->in.HasBytes()) {
+      answer_by_channel_ = true;
+      co_return ReadFrameFromChannel(body_max);
+    }
+  }
   Status filled = co_await Fill(kFrameHeaderSize);
   if (filled.IsError()) co_return filled;
   auto header = DecodeFrameHeader(
@@ -148,6 +255,7 @@ asio::awaitable<Status> ServerConnection::Write(uint16_t type, uint64_t request_
   buffers.push_back(asio::buffer(head));
   buffers.push_back(asio::buffer(body));
   for (const auto& part : parts) buffers.push_back(asio::buffer(part.data(), part.size()));
+  if (answer_by_channel_ && channel_ && WriteToChannel(buffers)) co_return Status::OK();
   // Most answers fit into the socket's buffer: one call, no timer, no detour through the loop.
   std::span<asio::const_buffer> rest(buffers);
   for (size_t in_a_row = 0;;) {

@@ -1,6 +1,9 @@
 // The worker's end of one connection: frames in, frames out, over TCP or a Unix socket.
 //
 // One coroutine owns a connection: it reads a frame, takes the payload, answers, reads the next.
+//
+// With a channel, frames that are small come and go through memory as well, each whole; its answer goes the way
+// that a request came. On the socket, a byte kWakeByte between two frames says: look into the channel.
 // Threads: the event loop's.
 #pragma once
 
@@ -8,6 +11,7 @@
 #include <asio/generic/stream_protocol.hpp>
 #include <asio/steady_timer.hpp>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,7 +19,9 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/waiter.h"
 #include "session/frame.h"
+#include "shm/message_ring.h"
 
 namespace datasystem::session {
 
@@ -24,12 +30,25 @@ struct Frame {
   std::string body;  // the payload follows in the stream: take it by ReadPayload or DiscardPayload
 };
 
+class ChannelPoller;
+
 class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
  public:
   using Socket = asio::generic::stream_protocol::socket;
 
   // `peer` names the other side in logs.
   ServerConnection(Socket socket, std::string peer);
+  ~ServerConnection();
+
+  // From now on frames may come through `channel` too, which must stay until LeaveChannel(); `poller` looks for them.
+  void UseChannel(shm::ChannelLayout& channel, ChannelPoller& poller);
+  // The channel may go. Who waits for a frame is told that the connection has ended.
+  void LeaveChannel();
+  // For the poller.
+  shm::RingReader& channel_in() { return channel_->in; }
+  bool waiting() const { return channel_->waiter != nullptr; }
+  // Lets the coroutine look again; false: it does not wait.
+  bool Resume();
 
   const std::string& peer() const { return peer_; }
 
@@ -56,6 +75,10 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   class StallTimer;
   asio::awaitable<Status> Fill(size_t wanted);
   size_t TakeBuffered(std::span<std::byte> bytes);
+  asio::awaitable<Status> WaitForFrame();
+  void ReadSocketMeanwhile();
+  Result<Frame> ReadFrameFromChannel(uint32_t body_max);
+  bool WriteToChannel(std::span<const asio::const_buffer> buffers);
 
   Socket socket_;
   asio::steady_timer stall_timer_;
@@ -64,6 +87,20 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::vector<std::byte> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;
+
+  struct Channel {
+    Channel(shm::ChannelLayout& layout, ChannelPoller& poller)
+        : in(layout.to_worker), out(layout.to_client), poller(poller) {}
+    shm::RingReader in;
+    shm::RingWriter out;
+    ChannelPoller& poller;
+    std::unique_ptr<Waiter> waiter;  // the coroutine that waits for a frame
+    bool reading_socket = false;
+    asio::error_code socket_error;
+    uint64_t payload_left = 0;  // of the frame in the channel
+  };
+  std::optional<Channel> channel_;
+  bool answer_by_channel_ = false;
 };
 
 }  // namespace datasystem::session

@@ -1,4 +1,4 @@
-// What one session may write besides values: its pins and its leases. A memory file of its own, which only this
+// What one session may write besides values: its pins, its leases and its messages. A memory file of its own, which only this
 // client and the worker map. See docs/memory-layout.md.
 //
 // Nothing in it is believed: a client that writes nonsense keeps memory from being reused until its session ends,
@@ -13,12 +13,15 @@
 
 #include "base/result.h"
 #include "shm/memory_file.h"
+#include "shm/message_ring.h"
 #include "shm/record.h"
 
 namespace datasystem::shm {
 
 constexpr uint32_t kPinSlots = 4096;
 constexpr uint32_t kLeaseSlots = 32;
+// Connections of a session that have a way through memory; others use their sockets only.
+constexpr uint32_t kChannels = 8;
 // Smaller values need no lease: from here on a copy into leased memory is cheaper than one through the socket. 64 KiB
 // take 19 us and 36 us, 256 KiB 25 us and 75 us (docs/decisions/0012.md).
 constexpr uint64_t kLeaseBytesMin = 16 << 10;
@@ -33,6 +36,7 @@ struct ControlLayout {
   alignas(64) std::array<std::atomic<RecordId>, kPinSlots> pins;
   // See LeaseWord.
   alignas(64) std::array<std::atomic<uint64_t>, kLeaseSlots> leases;
+  std::array<ChannelLayout, kChannels> channels;
 };
 
 // A buffer that the worker gave ahead: who changes the word first has it. 0 is a free slot.

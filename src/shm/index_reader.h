@@ -70,6 +70,7 @@ class IndexReader {
   std::optional<uint64_t> SizeOf(std::string_view key);
 
   std::atomic<uint64_t>& lease(uint32_t slot) { return control_->leases[slot]; }
+  ChannelLayout& channel(uint32_t slot) { return control_->channels[slot]; }
 
  private:
   explicit IndexReader(Segments segments);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <string_view>
 
 namespace datasystem::transport {
@@ -119,6 +120,17 @@ Result<LaneChoice> ChooseLanes(bool enable_rdma, const std::optional<std::string
       "enable_rdma is true, but UCX finds no RDMA device on this machine (there are: {}). Check the device "
       "and its driver (ibv_devices), or set UCX_TLS=tcp, or start with enable_rdma=false",
       Describe(devices));
+}
+
+size_t CountCards(const std::vector<UcxDevice>& devices, const std::string& net_devices) {
+  const bool all = net_devices.empty() || net_devices == "all" || net_devices.starts_with('^');
+  std::set<std::string> cards;
+  for (const UcxDevice& each : devices) {
+    const std::string card = each.device.substr(0, each.device.find(':'));
+    if (!IsRdmaTransport(each.transport)) continue;
+    if (all || ("," + net_devices).find("," + card + ":") != std::string::npos) cards.insert(card);
+  }
+  return std::max<size_t>(1, cards.size());
 }
 
 Status CheckMemlock(uint64_t limit_bytes, uint64_t needed_bytes, bool rdma) {

@@ -33,6 +33,10 @@ struct LaneChoice {
 Result<LaneChoice> ChooseLanes(bool enable_rdma, const std::optional<std::string>& ucx_tls,
                                const std::vector<UcxDevice>& devices);
 
+// How many cards register the cache memory: those with RDMA that `net_devices` (as in UCX_NET_DEVICES) does not leave
+// out, at least 1. Each locks all of it, and the kernel counts it each time.
+size_t CountCards(const std::vector<UcxDevice>& devices, const std::string& net_devices);
+
 // Whether the limit on locked memory allows to register `needed_bytes` for RDMA; kRuntimeError with the
 // remedy if not. Without RDMA nothing is locked.
 Status CheckMemlock(uint64_t limit_bytes, uint64_t needed_bytes, bool rdma);

@@ -156,6 +156,16 @@ TEST(Memlock, ALimitBelowTheNeedIsRefusedWithTheRemedy) {
   EXPECT_TRUE(CheckMemlock(UINT64_MAX, 1 << 30, true).IsOk());
 }
 
+TEST(Lanes, EveryCardThatIsUsedLocksTheMemory) {
+  const std::vector<UcxDevice> devices = {{"rc_mlx5", "mlx5_0:1"}, {"ud_mlx5", "mlx5_0:1"}, {"rc_mlx5", "mlx5_1:1"},
+                                          {"tcp", "eth0"}};
+  EXPECT_EQ(CountCards(devices, ""), 2U);
+  EXPECT_EQ(CountCards(devices, "all"), 2U);
+  EXPECT_EQ(CountCards(devices, "mlx5_1:1,eth0"), 1U);
+  EXPECT_EQ(CountCards(devices, "^mlx5_1:1"), 2U) << "rather one too many";
+  EXPECT_EQ(CountCards({{"tcp", "eth0"}}, "eth0"), 1U);
+}
+
 TEST(NetworkDevice, EveryLoopbackAddressIsOnLo) {
   EXPECT_EQ(InterfaceOf("127.0.0.1"), "lo");
   EXPECT_EQ(InterfaceOf("127.0.0.2"), "lo");

@@ -1,25 +1,8 @@
 #include "transport/pending_calls.h"
 
-#include <asio/async_result.hpp>
-#include <asio/use_awaitable.hpp>
-
 #include <algorithm>
 
 namespace datasystem::transport {
-namespace {
-
-template <typename Handler>
-class HandlerWaiter final : public Waiter {
- public:
-  explicit HandlerWaiter(Handler handler) : handler_(std::move(handler)) {}
-  void Resume() override { std::move(handler_)(); }
-
- private:
-  Handler handler_;
-};
-
-}  // namespace
-
 std::shared_ptr<PendingCall> PendingCalls::Add(uint64_t waiting_on, TimePoint deadline,
                                                std::shared_ptr<PayloadTarget> target) {
   auto call = std::make_shared<PendingCall>();
@@ -33,12 +16,7 @@ std::shared_ptr<PendingCall> PendingCalls::Add(uint64_t waiting_on, TimePoint de
 }
 
 asio::awaitable<Result<Answer>> PendingCalls::Wait(std::shared_ptr<PendingCall> call) {
-  if (!call->result.has_value()) {
-    auto suspend = [call](auto handler) {
-      call->waiter = std::make_unique<HandlerWaiter<decltype(handler)>>(std::move(handler));
-    };
-    co_await asio::async_initiate<const asio::use_awaitable_t<>&, void()>(suspend, asio::use_awaitable);
-  }
+  if (!call->result.has_value()) co_await WaitIn(call->waiter);
   co_return std::move(*call->result);
 }
 

@@ -17,17 +17,11 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/waiter.h"
 #include "transport/carrier.h"
 #include "transport/transport.h"
 
 namespace datasystem::transport {
-
-// Somebody who waits; type-erased because completion handlers can only be moved.
-class Waiter {
- public:
-  virtual ~Waiter() = default;
-  virtual void Resume() = 0;
-};
 
 struct PendingCall {
   uint64_t id = 0;

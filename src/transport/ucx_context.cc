@@ -113,13 +113,15 @@ Status UcxContext::Open(const UcxOptions& options) {
   const std::optional<std::string> ucx_tls = Environment("UCX_TLS");
   const std::vector<UcxDevice> devices = options.enable_rdma ? ListUcxDevices() : std::vector<UcxDevice>();
   ASSIGN_OR_RETURN(const LaneChoice lanes, ChooseLanes(options.enable_rdma, ucx_tls, devices));
-  RETURN_IF_ERROR(CheckMemlock(MemlockLimit(), options.registered_bytes + kUcxOwnBytes, lanes.rdma));
+  const std::string chosen = ChooseDevices(options, lanes);
+  const size_t cards = CountCards(devices, Environment("UCX_NET_DEVICES").value_or(chosen));
+  RETURN_IF_ERROR(CheckMemlock(MemlockLimit(), cards * options.registered_bytes + kUcxOwnBytes, lanes.rdma));
 
   rdma_ = lanes.rdma;
   Config config;
   RETURN_IF_ERROR(config.Read());
   RETURN_IF_ERROR(config.Set("TLS", lanes.tls));
-  if (const std::string chosen = ChooseDevices(options, lanes); !chosen.empty()) {
+  if (!chosen.empty()) {
     RETURN_IF_ERROR(config.SetUnlessInEnvironment("UCX_NET_DEVICES", "NET_DEVICES", chosen));
   }
   // 8 KiB segments, the default of tcp, cost more than half of its bandwidth. Where there is no tcp UCX complains.

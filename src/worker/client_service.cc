@@ -22,8 +22,10 @@ uint16_t Type(SessionMessage message) { return static_cast<uint16_t>(message); }
 
 ClientService::ClientService(asio::io_context& context, const Clock& clock, shm::CacheMemory& memory,
                              store::ObjectStore& store, shm::Index& index, ObjectService& objects,
-                             ClientServiceOptions options, std::function<std::string()> report)
+                             session::ChannelPoller& channels, ClientServiceOptions options,
+                             std::function<std::string()> report)
     : index_(index),
+      channels_(channels),
       options_(std::move(options)),
       report_(std::move(report)),
       sessions_(options_.clients_max),
@@ -53,9 +55,9 @@ void ClientService::NoteRefusal(const std::string& peer, const Status& reason) {
 }
 
 asio::awaitable<void> ClientService::Serve(Connection connection, bool is_unix) {
-  Session session;
-  bool first = false;
-  Status status = co_await Handshake(connection, is_unix, session, first);
+  Guest guest;
+  Status status = co_await Handshake(connection, is_unix, guest);
+  const auto& [session, first, channel] = guest;
   if (status.IsError() && status.GetCode() != K_CLIENT_WORKER_DISCONNECT) {
     NoteRefusal(connection->peer(), status);
   }
@@ -75,13 +77,14 @@ asio::awaitable<void> ClientService::Serve(Connection connection, bool is_unix) 
     }
     if (status.GetCode() == K_INVALID) NoteRefusal(connection->peer(), status);
   }
+  connection->Close();
+  connection->LeaveChannel();
+  if (channel != 0) session->channels.reset(channel - 1);
   // The first connection is the client's sign of life.
   if (session && first) sessions_.End(*session);
-  connection->Close();
 }
 
-asio::awaitable<Status> ClientService::Handshake(Connection connection, bool is_unix, Session& session,
-                                                 bool& first) {
+asio::awaitable<Status> ClientService::Handshake(Connection connection, bool is_unix, Guest& guest) {
   asio::steady_timer timer(parts_.context, kHandshakeTimeout);
   timer.async_wait([connection](asio::error_code error) {
     if (!error) connection->Close();
@@ -114,12 +117,15 @@ asio::awaitable<Status> ClientService::Handshake(Connection connection, bool is_
   } else {
     auto opened = OpenOrJoin(*hello, with_segments);
     if (opened.ok()) {
-      session = *opened;
-      sessions_.Add(*session, connection);
-      first = hello->session_id == 0;
+      guest.session = *opened;
+      ClientSession& session = *guest.session;
+      sessions_.Add(session, connection);
+      guest.first = hello->session_id == 0;
+      guest.channel = TakeChannel(*hello, is_unix, session);
+      reply.channel = guest.channel;
       reply.protocol = std::min(hello->protocol_max, proto::kSessionProtocolMax);
-      reply.session_id = session->id;
-      reply.session_token = session->token;
+      reply.session_id = session.id;
+      reply.session_token = session.token;
       reply.inline_threshold_bytes = options_.inline_threshold_bytes;
       if (!is_unix) reply.unix_socket_path = options_.unix_socket_path;
     } else {
@@ -127,7 +133,7 @@ asio::awaitable<Status> ClientService::Handshake(Connection connection, bool is_
     }
   }
   std::vector<int> fds;
-  if (session && with_segments) AddSegments(*session, reply, fds);
+  if (guest.session && with_segments) AddSegments(*guest.session, reply, fds);
   const uint64_t request_id = frame->header.request_id;
   std::string body = reply.Encode();
   Status sent;
@@ -137,7 +143,23 @@ asio::awaitable<Status> ClientService::Handshake(Connection connection, bool is_
     sent = co_await connection->Write(Type(SessionMessage::kHelloReply), request_id, std::move(body), {});
   }
   if (reply.status.IsError()) co_return reply.status;
+  if (guest.channel != 0 && sent.IsOk() && !guest.session->ended) {
+    connection->UseChannel(guest.session->shared->control().layout().channels[guest.channel - 1], channels_);
+  }
   co_return sent;
+}
+
+uint32_t ClientService::TakeChannel(const proto::Hello& hello, bool is_unix, ClientSession& session) {
+  if (!hello.want_channel || !is_unix || !session.shared || hello.session_id == 0) return 0;
+  for (uint32_t i = 0; i < shm::kChannels; ++i) {
+    if (session.channels[i]) continue;
+    session.channels.set(i);
+    shm::ChannelLayout& channel = session.shared->control().layout().channels[i];
+    channel.to_worker.Reset();
+    channel.to_client.Reset();
+    return i + 1;
+  }
+  return 0;
 }
 
 Result<ClientService::Session> ClientService::OpenOrJoin(const proto::Hello& hello, bool with_segments) {

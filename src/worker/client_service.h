@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "session/channel_poller.h"
 #include "shm/index.h"
 #include "worker/client_request.h"
 #include "worker/read_requests.h"
@@ -30,7 +31,8 @@ class ClientService {
   // `report` makes the worker's status document.
   ClientService(asio::io_context& context, const Clock& clock, shm::CacheMemory& memory,
                 store::ObjectStore& store, shm::Index& index, ObjectService& objects,
-                ClientServiceOptions options, std::function<std::string()> report);
+                session::ChannelPoller& channels, ClientServiceOptions options,
+                std::function<std::string()> report);
 
   // Takes a new connection over. `is_unix` connections can get shared memory.
   void Accept(session::ServerConnection::Socket socket, std::string peer, bool is_unix);
@@ -45,15 +47,24 @@ class ClientService {
   using Session = std::shared_ptr<ClientSession>;
 
   asio::awaitable<void> Serve(Connection connection, bool is_unix);
-  asio::awaitable<Status> Handshake(Connection connection, bool is_unix, Session& session, bool& first);
+  // What a connection is, once it has said it.
+  struct Guest {
+    Session session;
+    bool first = false;    // of its session
+    uint32_t channel = 0;  // as in HelloReply
+  };
+  asio::awaitable<Status> Handshake(Connection connection, bool is_unix, Guest& guest);
   Result<Session> OpenOrJoin(const proto::Hello& hello, bool with_segments);
   void AddSegments(const ClientSession& session, proto::HelloReply& reply, std::vector<int>& fds) const;
+  // The number of the channel that the session gives to the connection, plus 1; 0: none.
+  static uint32_t TakeChannel(const proto::Hello& hello, bool is_unix, ClientSession& session);
   asio::awaitable<Status> Dispatch(ClientRequest request);
   asio::awaitable<Status> ReplyHealth(ClientRequest request);
   asio::awaitable<Status> ReplyReport(Connection connection, uint64_t request_id);
   void NoteRefusal(const std::string& peer, const Status& reason);
 
   shm::Index& index_;
+  session::ChannelPoller& channels_;
   const ClientServiceOptions options_;
   const std::function<std::string()> report_;
   ClientSessions sessions_;

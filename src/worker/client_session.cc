@@ -125,7 +125,10 @@ void ClientSessions::Add(ClientSession& session,
 void ClientSessions::End(ClientSession& session) {
   session.ended = true;
   for (const auto& connection : session.connections) {
-    if (const auto open = connection.lock()) open->Close();
+    if (const auto open = connection.lock()) {
+      open->Close();
+      open->LeaveChannel();
+    }
   }
   session.connections.clear();
   session.pins.clear();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -103,6 +104,7 @@ struct ClientSession {
   bool ended = false;
   std::vector<std::weak_ptr<session::ServerConnection>> connections;  // they end with the session
   std::unique_ptr<SharedPins> shared;  // null: no shared memory for this client
+  std::bitset<shm::kChannels> channels;  // those that connections use
   ClientBuffers buffers;
   uint64_t next_pin_id = 1;
   std::unordered_map<uint64_t, store::ObjectRef> pins;

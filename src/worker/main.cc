@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "config/flag_print.h"
 #include "config/flags.h"
+#include "worker/start_check.h"
 #include "worker/version.h"
 #include "worker/worker.h"
 
@@ -56,6 +57,11 @@ int Main(int argc, char** argv) {
   }
   auto options = WorkerOptions::FromFlags(*flags);
   if (!options.ok()) return Fail(options.status());
+  if (!flags->Get(config::kCheck).empty()) {
+    const StartCheck check = CheckStart(*options);
+    std::puts(check.json.c_str());
+    return check.passed ? 0 : 255;
+  }
   const Status logs = OpenLogs(options->log);
   if (logs.IsError()) return Fail(logs);
   ::signal(SIGPIPE, SIG_IGN);

@@ -5,6 +5,25 @@
 #include <nlohmann/json.hpp>
 
 namespace datasystem::worker {
+namespace {
+
+void ReportPlacement(const Placement& placement, nlohmann::json& memory) {
+  memory["page_bytes"] = placement.page_bytes();
+  memory["network_device"] = placement.device();
+  if (placement.device_node() >= 0) memory["network_device_node"] = placement.device_node();
+  else memory["network_device_node"] = nullptr;
+  memory["nodes"] = nlohmann::json::array();
+  const shm::NodeShares shares = placement.nodes();
+  uint32_t places = 0;
+  for (const auto& [node, count] : shares) places += count;
+  for (const auto& [node, count] : shares) {
+    memory["nodes"].push_back({{"node", node}, {"share_percent", 100 * count / places}});
+    const int distance = NodeDistance(placement.device_node(), node);
+    if (distance > 0) memory["nodes"].back()["distance_to_device"] = distance;
+  }
+}
+
+}  // namespace
 
 std::string StatusReport(const ReportSources& sources) {
   using nlohmann::json;
@@ -37,6 +56,7 @@ std::string StatusReport(const ReportSources& sources) {
                       {"reserved_bytes", usage.reserved_bytes},
                       {"largest_free_bytes", usage.largest_free_bytes},
                       {"populated_bytes", usage.populated_bytes}};
+  ReportPlacement(sources.placement, report["memory"]);
   const store::StoreStats stats = node.store.stats();
   report["objects"] = {{"count", stats.objects},
                        {"bytes", stats.object_bytes},

@@ -6,6 +6,7 @@
 #include "worker/client_session.h"
 #include "worker/node.h"
 #include "worker/object_service.h"
+#include "worker/placement.h"
 
 namespace datasystem::worker {
 
@@ -18,6 +19,7 @@ struct ReportSources {
   TimePoint started_at;
   const Node& node;
   const shm::CacheMemory& memory;
+  const Placement& placement;
   shm::Index& index;
   const ClientSessions& sessions;
   uint64_t refused_connections;

@@ -15,10 +15,12 @@
 #include "cluster/embedded_store.h"
 #include "cluster/etcd_store.h"
 #include "cluster/membership.h"
+#include "cluster/registration.h"
 #include "transport/ucx_transport.h"
 #include "worker/client_service.h"
 #include "worker/listener.h"
 #include "worker/peer_service.h"
+#include "worker/placement.h"
 #include "worker/probe_files.h"
 #include "worker/report.h"
 #include "worker/ring_follower.h"
@@ -37,10 +39,6 @@ constexpr auto kLeaseIdleMax = std::chrono::seconds(2);
 // Of the cache memory: what keys and records of many small objects may take beside it.
 constexpr uint64_t kIndexShare = 2;
 constexpr uint64_t kIndexBytesMin = 64 << 20;
-
-std::string RegistrationPrefix(const std::string& cluster_name) {
-  return "/datasystem/" + (cluster_name.empty() ? std::string("default") : cluster_name) + "/workers/";
-}
 
 std::string UnixSocketPath(const WorkerOptions& options) {
   std::string host = options.worker_address.host;
@@ -72,6 +70,7 @@ struct Worker::Parts {
   const Clock& clock = Clock::Steady();
   TimePoint started_at = clock.Now();
   std::unique_ptr<shm::CacheMemory> memory;
+  std::unique_ptr<Placement> placement;
   std::unique_ptr<shm::Index> index;
   EventLoop loop;
   std::unique_ptr<Listener> tcp_listener;
@@ -88,6 +87,7 @@ struct Worker::Parts {
   std::unique_ptr<ObjectService> objects;
   std::unique_ptr<PeerService> peer_service;
   std::unique_ptr<RingFollower> ring_follower;
+  std::unique_ptr<session::ChannelPoller> channels;
   std::unique_ptr<ClientService> clients;
   std::unique_ptr<cluster::LeaseStore> lease_store;
   std::unique_ptr<cluster::Membership> membership;
@@ -117,6 +117,7 @@ Status Worker::Parts::Open() {
     ASSIGN_OR_RETURN(const auto bytes, memory->Resolve({segment.id, 0, segment.size_bytes}));
     RETURN_IF_ERROR(transport->RegisterMemory(bytes));
   }
+  placement = std::make_unique<Placement>(*memory, clock, options.worker_address.host, options.enable_rdma);
 
   shm::IndexOptions index_options;
   index_options.bytes_max = std::max(options.memory.size_bytes / kIndexShare, kIndexBytesMin);
@@ -135,6 +136,8 @@ Status Worker::Parts::Open() {
   transport->SetRequestHandler(
       [this](transport::Request request) { peer_service->Handle(std::move(request)); });
 
+  ASSIGN_OR_RETURN(channels, session::ChannelPoller::Create());
+  loop.AddPoller(channels.get());
   ClientServiceOptions client_options;
   client_options.worker_version = kVersion;
   client_options.worker_incarnation = self.incarnation;
@@ -142,7 +145,8 @@ Status Worker::Parts::Open() {
   client_options.inline_threshold_bytes = options.inline_threshold_bytes;
   client_options.clients_max = options.clients_max;
   clients = std::make_unique<ClientService>(
-      loop.context(), clock, *memory, *store, *index, *objects, std::move(client_options), [this] {
+      loop.context(), clock, *memory, *store, *index, *objects, *channels, std::move(client_options),
+      [this] {
         return StatusReport({.version = kVersion,
                              .cluster_name = options.cluster_name,
                              .etcd_address = options.etcd_address,
@@ -151,6 +155,7 @@ Status Worker::Parts::Open() {
                              .started_at = started_at,
                              .node = *node,
                              .memory = *memory,
+                             .placement = *placement,
                              .index = *index,
                              .sessions = clients->sessions(),
                              .refused_connections = clients->refused(),
@@ -198,7 +203,7 @@ cluster::Member Worker::Parts::Registration() const {
 // Blocks on the store, so it runs before the loop does.
 Status Worker::Parts::Join() {
   cluster::MembershipOptions membership_options;
-  membership_options.prefix = RegistrationPrefix(options.cluster_name);
+  membership_options.prefix = cluster::RegistrationPrefix(options.cluster_name);
   membership_options.lease_ttl = options.lease_ttl;
   membership_options.renew_interval = options.renew_interval;
   cluster::MembershipEvents events;
@@ -282,6 +287,7 @@ asio::awaitable<void> Worker::Parts::KeepHouse() {
       evicting = store->EvictSome(reserved - options.watermarks.low_bytes, kEvictBatch) == kEvictBatch;
     }
     store->Reclaim();
+    placement->Watch();
     clients->TakeBackLeases(clock.Now() - kLeaseIdleMax);
     if (evicting) {
       co_await Pause(loop.context(), std::chrono::milliseconds(1));
@@ -315,6 +321,10 @@ Worker::~Worker() {
   parts_->rejoining = std::jthread();
   parts_->membership.reset();
   if (parts_->transport) parts_->transport->EndCalls();
+  if (parts_->channels) {
+    parts_->loop.RemovePoller(parts_->channels.get());
+    parts_->channels.reset();
+  }
   parts_->loop.DestroyPending();
 }
 

@@ -4,7 +4,6 @@
 #   guide.sh UCX_TLS [FLAG VALUE]...      flags for the workers
 set -euo pipefail
 export UCX_TLS=$1
-flags=("${@:2}")
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 python=${PYTHON:-/usr/bin/python3}
 dscli() { "$python" -m yr.datasystem.cli "$@"; }
@@ -17,8 +16,11 @@ if [[ $NODE == 1 ]]; then
 fi
 rdma-lab barrier etcd 180
 
-dscli start -w --worker_address "$MY_IP:31501" --etcd_address "$NODE1_IP:2379" --enable_rdma true --arena_per_tenant 1 \
-  --shared_memory_size_mb 512 --node_timeout_s 60 "${flags[@]}"
+flags=(--worker_address "$MY_IP:31501" --etcd_address "$NODE1_IP:2379" --enable_rdma true --arena_per_tenant 1
+  --shared_memory_size_mb 256 --node_timeout_s 60 "${@:2}")
+dscli doctor -w "${flags[@]}"
+dscli start -w "${flags[@]}"
+dscli status -w "$MY_IP:31501" | grep -E "^  (page|network device) "
 rdma-lab barrier started 300
 
 [[ $NODE == 2 ]] || "$python" "$here/exchange.py" set "$MY_IP"
@@ -26,6 +28,7 @@ rdma-lab barrier set 300
 [[ $NODE == 1 ]] || "$python" "$here/exchange.py" get "$MY_IP" "$PEER_IP:31501"
 rdma-lab barrier got 600
 [[ $NODE == 2 ]] || "$python" "$here/exchange.py" lanes "$MY_IP" "$PEER_IP:31501"
+[[ $NODE == 2 || $# -gt 1 ]] || dscli doctor --worker_address "$MY_IP:31501" --peer "$PEER_IP:31501"
 rdma-lab barrier checked 300
 
 dscli stop --worker_address "$MY_IP:31501"
