@@ -97,7 +97,7 @@ class Key:
 
 
 def _reason(description, word):
-    found = re.search(rf"{word}: (.*?)\.(?= No effect: | Not supported: |$)", description)
+    found = re.search(rf"{word}: (.*?)\.(?= [A-Z]|$)", description)
     return found.group(1) if found else ""
 
 

@@ -44,16 +44,11 @@
 - {{ printf "-eviction_thread_num=%v" (.Values.global.spill.evictionThreadNum | int64) | quote }}
 {{- end }}
 - {{ printf "-eviction_reserve_mem_threshold_mb=%v" (.Values.global.spill.evictionReserveMemThresholdMB | int64) | quote }}
-- {{ printf "-v=%v" (.Values.global.log.logLevel | int64) | quote }}
-- {{ printf "-minloglevel=%v" (.Values.global.log.minLogLevel | int64) | quote }}
 {{- if ne (toString (.Values.global.log.logAsync)) "true" }}
 - {{ printf "-log_async=%v" (.Values.global.log.logAsync) | quote }}
 {{- end }}
 - {{ printf "-max_log_size=%v" (.Values.global.log.maxLogSize | int64) | quote }}
-- {{ printf "-max_log_file_num=%v" (.Values.global.log.maxLogFileNum | int64) | quote }}
-{{- if ne (toString (.Values.global.log.logRetentionDay | int64)) "0" }}
 - {{ printf "-log_retention_day=%v" (.Values.global.log.logRetentionDay | int64) | quote }}
-{{- end }}
 {{- if ne (toString (.Values.global.log.logBufSecs | int64)) "10" }}
 - {{ printf "-logbufsecs=%v" (.Values.global.log.logBufSecs | int64) | quote }}
 {{- end }}
@@ -176,7 +171,6 @@
 {{- if ne (toString (.Values.global.reliability.clientDeadTimeoutS | int64)) "120" }}
 - {{ printf "-client_dead_timeout_s=%v" (.Values.global.reliability.clientDeadTimeoutS | int64) | quote }}
 {{- end }}
-- {{ printf "-heartbeat_interval_ms=%v" (.Values.global.reliability.heartbeatIntervalMs | int64) | quote }}
 - {{ printf "-node_timeout_s=%v" (.Values.global.reliability.nodeTimeoutS | int64) | quote }}
 {{- if ne (toString (.Values.global.reliability.enableReconciliation)) "true" }}
 - {{ printf "-enable_reconciliation=%v" (.Values.global.reliability.enableReconciliation) | quote }}
@@ -261,9 +255,13 @@
 --spill_size_limit={{ .Values.global.spill.spillSizeLimit | int64 }}
 --spill_file_max_size_mb={{ .Values.global.spill.spillFileMaxSizeMb | int64 }}
 --spill_file_open_limit={{ .Values.global.spill.spillFileOpenLimit | int64 }}
+--v={{ .Values.global.log.logLevel | int64 }}
+--minloglevel={{ .Values.global.log.minLogLevel | int64 }}
 --log_async_queue_size={{ .Values.global.log.logAsyncQueueSize | int64 }}
+--max_log_file_num={{ .Values.global.log.maxLogFileNum | int64 }}
 --log_compress={{ .Values.global.log.logCompress }}
 --client_reconnect_wait_s={{ .Values.global.reliability.clientReconnectWaitS | int64 }}
+--heartbeat_interval_ms={{ .Values.global.reliability.heartbeatIntervalMs | int64 }}
 --node_dead_timeout_s={{ .Values.global.reliability.nodeDeadTimeoutS | int64 }}
 --enable_hash_ring_self_healing={{ .Values.global.reliability.enableHashRingSelfHealing }}
 --add_node_wait_time_s={{ .Values.global.reliability.addNodeWaitTimeS | int64 }}
