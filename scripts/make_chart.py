@@ -162,7 +162,11 @@ def schema_json(tree):
     def node_schema(node):
         if isinstance(node, Key):
             return chart_schema.of(node)
-        return chart_schema.closed({name: node_schema(child) for name, child in node.items()})
+        # Helm takes null for "without this key". Only a list or a mapping may be left out so.
+        needed = [name for name, child in node.items()
+                  if not (isinstance(child, Key) and isinstance(child.default, (list, dict)))]
+        return chart_schema.closed({name: node_schema(child) for name, child in node.items()},
+                                   required=needed)
     document = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "datasystem",
                 **chart_schema.closed({"global": node_schema(tree)})}
     return json.dumps(document, indent=1) + "\n"

@@ -89,6 +89,15 @@ def test_values_that_do_not_fit_each_other_are_refused_with_a_remedy(settings, r
     assert reason in chart.refusal(*settings)
 
 
+def test_a_key_that_is_taken_away_is_named_and_an_empty_list_may_be(tmp_path):
+    assert "datasystemWorker is required" in chart.refusal("port.datasystemWorker=null")
+    values = tmp_path / "values.yaml"
+    values.write_text("global:\n  mount:\n  multiSpec:\n  annotations:\n"
+                      "  affinity: {nodeSelector: , tolerations: , nodeAffinity: }\n")
+    result = chart.helm("template", "x", chart.CHART, "--values", values)
+    assert result.returncode == 0, result.stderr
+
+
 def test_certificates_that_are_missing_or_no_base64_are_named(tls_chart):
     result = chart.helm("template", "x", tls_chart, "--set-json", "global.etcd.enableEtcdAuth=true")
     assert "needs etcdCa, etcdCert and etcdKey" in result.stderr
