@@ -3,8 +3,8 @@ import re
 
 _PATH = {"pattern": r"^/[A-Za-z0-9._/-]+$"}
 _OPTIONAL_PATH = {"type": "string", "pattern": r"^(/[A-Za-z0-9._/-]+)?$"}
-_QUANTITY = {"type": ["string", "number"], "pattern": r"^[0-9]+(\.[0-9]+)?(m|k|K|M|G|T|Ki|Mi|Gi|Ti)?$",
-             "exclusiveMinimum": 0}
+_QUANTITY = {"type": ["string", "number"], "exclusiveMinimum": 0,
+             "pattern": r"^[0-9]+(\.[0-9]+)?(m|k|K|M|G|T|Ki|Mi|Gi|Ti)?$"}
 _NUMA = {"pattern": r"^(all|[!+]?[0-9]+([-,][0-9]+)*)?$"}
 _BASE64 = {"pattern": r"^[A-Za-z0-9+/\r\n]*={0,2}\s*$"}
 _COUNT = {"type": "integer", "minimum": 1, "maximum": 67108864}

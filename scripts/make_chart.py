@@ -3,18 +3,22 @@
 Chart.yaml, values.yaml, values.schema.json and templates/_flags.tpl.
 
     make_chart.py --worker build/src/worker/datasystem_worker            writes them
-    make_chart.py --worker build/src/worker/datasystem_worker --check    exit code 1 when they differ
+    make_chart.py --worker build/src/worker/datasystem_worker --check    fails when they differ
 
 keys.json names every key of values.yaml once, in order. A key is one of
 
     {"flag": NAME}        a flag of the worker; type, default, range and text are the worker's
     {"default": VALUE}    something of the chart, which its templates read
 
-and may have: "default" (another one than the worker's), "text" (more of it; with "replace" instead of
-the worker's), "schema" (added to the key's JSON schema, or the name of one in chart_schema.py),
-"live" (the flag belongs to the ConfigMap, as it may change at run time), "arg": false (a template
-passes it in its own way, or nothing does), "path", "base64", "quantity", "numa" (kinds of text),
-"example".
+and may have:
+
+    "default"    another one than the worker's
+    "text"       more to say; with "replace" in place of the worker's words
+    "schema"     added to the key's JSON schema, or the name of one in chart_schema.py
+    "live"       the flag may change at run time, so it is in the ConfigMap
+    "arg"        false: a template passes it in its own way, or nothing does
+    "example"    lines below the text
+    "path", "base64", "quantity", "numa"    kinds of text
 """
 import argparse
 import json
@@ -46,13 +50,13 @@ VALUES_HEADER = """\
 # Values of the chart. Written by scripts/make_chart.py; in a copy, edit freely.
 #
 # Most keys are flags of the worker: the name in [brackets], explained in docs/flags.md.
-#   No effect:      known, checked, and does nothing in this version; the worker's log says so when it
-#                   is changed
+#   No effect:      known, checked, and does nothing in this version; the worker's log says so when
+#                   it is changed
 #   Not supported:  only the default is accepted
 """
 
 TEMPLATE_HEADER = """\
-{{- /* Written by scripts/make_chart.py from docker/chart/keys.json and the worker's table of flags. */}}
+{{- /* Written by scripts/make_chart.py from docker/chart/keys.json and the worker's flags. */}}
 """
 
 
@@ -75,7 +79,7 @@ class Key:
         if isinstance(self.default, str):
             self.default = self.default.replace("@VERSION@", version)
         if self.refused and _text(self.default) != self.worker_default:
-            raise SystemExit(f"make_chart.py: {path}: the worker refuses {self.flag}={self.default}")
+            raise SystemExit(f"make_chart.py: {path}: refused by the worker: {self.default}")
         self.description = " ".join(filter(None, [
             "" if row.get("replace") else description, row.get("text")]))
         self.allowed = _reason(description, "Allowed")

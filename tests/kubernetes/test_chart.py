@@ -43,7 +43,7 @@ def test_generated_files_are_as_make_chart_writes_them(worker_flags):
 def test_live_keys_are_those_that_the_table_of_flags_marks(worker_flags):
     table = (chart.SOURCE / "src" / "config" / "flag_table.inc").read_text()
     live = {re.sub(r"^.*?,\s*(k[A-Z]\w*,\s*)?", "", row).split(",")[0]
-            for row in re.findall(r"^(?:FLAG|ACCEPTED|REFUSED)\(((?:.|\n)*?)\)$", table, re.MULTILINE)
+            for row in re.findall(r"^(?:FLAG|ACCEPTED|REFUSED)\(((?:.|\n)*?)\)$", table, re.M)
             if "kLive" in row}
     live = {word for word in live if re.fullmatch(r"[a-z_0-9]+", word)}
     keys = list(make_chart.keys_of(make_chart.load(worker_flags, "1")))
@@ -170,7 +170,8 @@ def test_each_class_of_nodes_has_a_daemon_set_that_selects_other_pods():
     assert large["spec"]["selector"] != small["spec"]["selector"]
     for daemon_set, selected, size_mb in ((large, "large", 65536), (small, "small", 2048)):
         pod = daemon_set["spec"]["template"]
-        assert daemon_set["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+        labels = daemon_set["spec"]["selector"]["matchLabels"]
+        assert labels.items() <= pod["metadata"]["labels"].items()
         assert pod["spec"]["nodeSelector"] == {"cache-class": selected, "kubernetes.io/os": "linux"}
         assert f"-shared_memory_size_mb={size_mb}" in chart.worker_of(daemon_set)["args"]
 

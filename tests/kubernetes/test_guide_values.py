@@ -41,7 +41,7 @@ def test_the_image_is_of_this_version():
 
 @pytest.fixture(scope="module")
 def notes(tmp_path_factory):
-    """notes(setting...): NOTES.txt, which Helm prints only where there is a cluster: so as a ConfigMap."""
+    """notes(setting...): NOTES.txt, as a ConfigMap: Helm prints it only where there is a cluster."""
     folder = tmp_path_factory.mktemp("notes") / "datasystem"
     shutil.copytree(chart.CHART, folder)
     text = (folder / "templates" / "NOTES.txt").read_text()
@@ -71,4 +71,5 @@ def test_notes_warn_of_nodes_that_stay_alone(notes):
 def test_notes_warn_of_devices_that_a_container_may_not_open(notes):
     assert "performance.rdma.deviceResource" in notes("performance.enableRdma=true")
     for way in ("privileged=true", "deviceResource=rdma/hca"):
-        assert "deviceResource" not in notes("performance.enableRdma=true", f"performance.rdma.{way}")
+        text = notes("performance.enableRdma=true", f"performance.rdma.{way}")
+        assert "deviceResource" not in text

@@ -1,4 +1,4 @@
-{{- /* Written by scripts/make_chart.py from docker/chart/keys.json and the worker's table of flags. */}}
+{{- /* Written by scripts/make_chart.py from docker/chart/keys.json and the worker's flags. */}}
 
 {{- /* Arguments that values.yaml decides alone. */}}
 {{- define "datasystem.flagArgs" }}
