@@ -13,7 +13,7 @@ debian=(
   ibverbs-providers libasio-dev libgrpc++-dev libibverbs-dev libprotobuf-dev libprotozero-dev librdmacm-dev
   libucx-dev protobuf-compiler protobuf-compiler-grpc etcd-server etcd-client
   # memory, logs, hashing, reports
-  libfmt-dev libjemalloc-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev
+  libfmt-dev libjemalloc-dev libspdlog-dev libxxhash-dev nlohmann-json3-dev zlib1g-dev
   # Python client, wheel, tests
   libgmock-dev libgtest-dev mypy pybind11-dev python3 python3-dev python3-numpy python3-pytest
   python3-pytest-rerunfailures python3-venv python3-wheel procps numactl
@@ -28,7 +28,7 @@ openeuler_image=(coreutils libibverbs numactl python3 shadow)
 openeuler=(
   binutils ccache cmake gcc-c++ git make ninja-build patchelf pkgconf
   asio-devel grpc-devel grpc-plugins libibverbs librdmacm rdma-core-devel ucx-devel protobuf-devel protozero-devel etcd
-  fmt-devel jemalloc-devel spdlog-devel xxhash-devel json-devel
+  fmt-devel jemalloc-devel spdlog-devel xxhash-devel json-devel zlib-devel
   gmock-devel gtest-devel pybind11-devel python3-devel python3-numpy python3-pytest python3-wheel procps-ng
   numactl openssl python3-pyyaml
 )

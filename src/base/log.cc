@@ -1,8 +1,7 @@
-// Lines are formatted here (fields of the access-log family joined by " | ") and spdlog only writes and
-// rotates files. A level's file also gets the levels above it.
+// Lines are formatted here (fields of the access-log family joined by " | ") and spdlog only passes them on to
+// the files. A level's file also gets the levels above it.
 #include "base/log.h"
 
-#include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/syscall.h>
@@ -12,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+
+#include "base/log_file.h"
 
 namespace datasystem {
 namespace {
@@ -26,11 +27,19 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
+struct LevelFile {
+  LogLevel level;
+  const char* name;
+};
+constexpr LevelFile kLevelFiles[] = {
+    {LogLevel::kInfo, "INFO"}, {LogLevel::kWarning, "WARNING"}, {LogLevel::kError, "ERROR"}};
+
 // Process-wide on purpose: logging must work from the first line of main to the last.
 struct LogState {
   std::atomic<int> level{static_cast<int>(LogLevel::kWarning)};
   std::shared_ptr<spdlog::logger> logger =
       std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  std::shared_ptr<spdlog::sinks::sink> standard_error;
   std::string host;
   std::string cluster;
 };
@@ -70,38 +79,47 @@ const char* BaseName(const char* path) {
 
 }  // namespace
 
+std::vector<std::string> LogPaths(const LogOptions& options) {
+  std::vector<std::string> paths;
+  if (options.directory.empty()) return paths;
+  for (const LevelFile& file : kLevelFiles) {
+    paths.push_back(fmt::format("{}/{}.{}", options.directory, options.file_prefix, file.name));
+  }
+  return paths;
+}
+
 std::string StartLogging(const LogOptions& options) {
   LogState& state = State();
   state.host = HostName();
   state.cluster = options.cluster_name;
   std::vector<spdlog::sink_ptr> sinks;
   try {
-    if (!options.directory.empty()) {
-      for (auto [level, name] : {std::pair{LogLevel::kInfo, "INFO"}, {LogLevel::kWarning, "WARNING"},
-                                 {LogLevel::kError, "ERROR"}}) {
-        auto sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>(
-            options.directory + "/" + options.file_prefix + "." + name + ".log",
-            size_t{options.max_file_size_mb} << 20, options.max_files == 0 ? 1000 : options.max_files);
-        sink->set_level(level == LogLevel::kInfo ? spdlog::level::trace : ToSpdlog(level));
-        sinks.push_back(sink);
-      }
+    for (size_t i = 0; const std::string& path : LogPaths(options)) {
+      auto sink = std::make_shared<LogFile>(LogFile::Options{
+          .path = path, .bytes_max = uint64_t{options.max_file_size_mb} << 20, .mode = options.file_mode});
+      const LogLevel level = kLevelFiles[i++].level;
+      sink->set_level(level == LogLevel::kInfo ? spdlog::level::trace : ToSpdlog(level));
+      sinks.push_back(sink);
     }
   } catch (const spdlog::spdlog_ex& error) {
     return error.what();
   }
-  if (options.to_stderr || sinks.empty()) {
-    sinks.push_back(std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  }
+  state.standard_error = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  state.standard_error->set_level(sinks.empty() ? spdlog::level::trace : ToSpdlog(options.stderr_level));
+  sinks.push_back(state.standard_error);
   auto logger = std::make_shared<spdlog::logger>("", sinks.begin(), sinks.end());
   logger->set_level(spdlog::level::trace);
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%f | %L | %v");
-  logger->flush_on(spdlog::level::info);
   state.logger = std::move(logger);
   state.level = static_cast<int>(options.level);
   return "";
 }
 
-void FlushLogs() { State().logger->flush(); }
+void SetLogLevel(LogLevel level) { State().level = static_cast<int>(level); }
+
+void LeaveStderr() {
+  if (State().standard_error) State().standard_error->set_level(spdlog::level::off);
+}
 
 bool LogEnabled(LogLevel level) { return static_cast<int>(level) >= State().level.load(); }
 

@@ -8,6 +8,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace datasystem {
 
@@ -19,14 +20,21 @@ struct LogOptions {
   std::string cluster_name;    // last field of each line's prefix
   LogLevel level = LogLevel::kInfo;
   uint32_t max_file_size_mb = 400;
-  uint32_t max_files = 5;
-  bool to_stderr = false;      // in addition to the files
+  unsigned file_mode = 0640;
+  // Copied to standard error from this level on; without files, all is.
+  LogLevel stderr_level = LogLevel::kError;
 };
+
+// The log files of these options, without .log. Full ones become <path>.<time>.log.
+std::vector<std::string> LogPaths(const LogOptions& options);
 
 // Opens the log files. Before it is called, lines of warning and above go to standard error.
 // Returns an empty string, or what went wrong (with the path).
 std::string StartLogging(const LogOptions& options);
-void FlushLogs();
+// For a flag that changed. Threads: any.
+void SetLogLevel(LogLevel level);
+// Lines go to the files alone: what follows is told to the user in another way.
+void LeaveStderr();
 
 bool LogEnabled(LogLevel level);
 void WriteLog(LogLevel level, const char* file, int line, std::string_view message);

@@ -40,7 +40,8 @@ class SpinBudget {
 
   // It came, during the spin or after sleeping.
   void Found() {
-    if (Clock::now() - begun_ <= max_) {
+    // A wait that ended in sleep is seen longer than it was, by a wake-up, which takes about as long as a spin may.
+    if (Clock::now() - begun_ <= 2 * max_) {
       budget_ = max_;
     } else {
       budget_ = budget_ / 2 < std::chrono::microseconds(1) ? Duration(0) : budget_ / 2;

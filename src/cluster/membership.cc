@@ -13,6 +13,7 @@
 // registration again makes such a revision.
 #include "cluster/membership.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -48,15 +49,18 @@ TimePoint ValidUntil(TimePoint sent, seconds ttl) {
   return sent + ttl - std::max<milliseconds>(milliseconds(ttl) / kMarginDivisor, kMarginMin);
 }
 
+Status CheckInterval(milliseconds interval, seconds lease_ttl) {
+  if (interval > milliseconds(0) && interval < lease_ttl) return Status::OK();
+  return errors::Invalid(
+      "membership: the renewal interval of {} ms is not between 0 and the lease of {} s",
+      interval.count(), lease_ttl.count());
+}
+
 Status Check(const MembershipOptions& options) {
   if (options.prefix.size() < 2 || options.prefix.back() != '/') {
     return errors::Invalid("membership: prefix '{}' does not end in '/'", options.prefix);
   }
-  if (options.renew_interval <= milliseconds(0) || options.renew_interval >= options.lease_ttl) {
-    return errors::Invalid(
-        "membership: the renewal interval of {} ms is not between 0 and the lease of {} s",
-        options.renew_interval.count(), options.lease_ttl.count());
-  }
+  RETURN_IF_ERROR(CheckInterval(options.renew_interval, options.lease_ttl));
   if (options.store_timeout <= milliseconds(0)) {
     return errors::Invalid("membership: the store's timeout is {} ms",
                            options.store_timeout.count());
@@ -77,6 +81,7 @@ class LeasedMembership final : public Membership {
       : store_(store),
         options_(std::move(options)),
         events_(std::move(events)),
+        renew_interval_(options_.renew_interval),
         roster_(options_.prefix),
         events_thread_([this] { RunEvents(); }),
         control_thread_([this] { RunControl(); }) {}
@@ -84,6 +89,7 @@ class LeasedMembership final : public Membership {
 
   Status Join(Member self);
   Status Rejoin(Member self) override;
+  Status SetRenewInterval(milliseconds interval) override;
   Status Leave() override;
 
  private:
@@ -115,6 +121,7 @@ class LeasedMembership final : public Membership {
   LeaseStore& store_;
   const MembershipOptions options_;
   const MembershipEvents events_;
+  std::atomic<milliseconds> renew_interval_;
   std::stop_source stop_;  // of calls to the store
   std::once_flag left_once_;
   Status left_;
@@ -129,6 +136,7 @@ class LeasedMembership final : public Membership {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool stopping_ = false;
+  bool renew_at_once_ = false;
   bool registered_ = false;
   uint64_t life_ = 0;  // grows with each put of the own registration
   std::string own_key_;
@@ -177,7 +185,9 @@ Status LeasedMembership::RequestRegistration(Member self) {
 void LeasedMembership::RunControl() {
   std::unique_lock lock(mutex_);
   while (true) {
-    const auto has_work = [this] { return stopping_ || registration_request_ || compacted_; };
+    const auto has_work = [this] {
+      return stopping_ || registration_request_ || compacted_ || renew_at_once_;
+    };
     if (registered_) {
       changed_.wait_until(lock, next_renewal_, has_work);
     } else {
@@ -193,15 +203,25 @@ void LeasedMembership::RunControl() {
     }
     if (stopping_) return;
     const bool compacted = std::exchange(compacted_, false);
+    const bool at_once = std::exchange(renew_at_once_, false);
     if (!registered_) continue;
     lock.unlock();
     must_read_anew_ |= compacted;
-    const bool renewal_due = Now() >= next_renewal_;
+    const bool renewal_due = at_once || Now() >= next_renewal_;
     if (renewal_due) Renew();
     // What failed is tried again with the next renewal.
     if (must_read_anew_ && (renewal_due || compacted)) must_read_anew_ = ReadAnew().IsError();
     lock.lock();
   }
+}
+
+Status LeasedMembership::SetRenewInterval(milliseconds interval) {
+  RETURN_IF_ERROR(CheckInterval(interval, options_.lease_ttl));
+  const std::lock_guard lock(mutex_);
+  renew_interval_ = interval;
+  renew_at_once_ = true;
+  changed_.notify_all();
+  return Status::OK();
 }
 
 Status LeasedMembership::Register(const Member& self) {
@@ -222,7 +242,7 @@ Status LeasedMembership::Register(const Member& self) {
     store_.Revoke(lease.id, {Now() + kLeaveTimeoutUnreachable, stop_.get_token()}).IsOk();
     return published;
   }
-  next_renewal_ = Now() + options_.renew_interval;
+  next_renewal_ = Now() + renew_interval_.load();
   OutageEnds();
   return Status::OK();
 }
@@ -286,7 +306,7 @@ void LeasedMembership::Renew() {
   const TimePoint sent = Now();
   const Result<seconds> ttl = store_.KeepAlive(registration_.lease.id, Limits());
   // A call that took its time to fail has waited long enough.
-  next_renewal_ = std::max(sent + options_.renew_interval, Now() + kRenewalPauseMin);
+  next_renewal_ = std::max(sent + renew_interval_.load(), Now() + kRenewalPauseMin);
   if (ttl.ok()) {
     bool watching = false;
     {

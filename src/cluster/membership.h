@@ -59,6 +59,9 @@ class Membership {
   // view follows as a callback. kInvalid if the registration is not lost; kRuntimeError if the
   // cluster store lost its data (its revisions went back): only a restart of the worker helps.
   virtual Status Rejoin(Member self) = 0;
+  // From any thread, callbacks included: renews at once, and from then on at this interval. kInvalid,
+  // and nothing changes, if it is not between 0 and the lease.
+  virtual Status SetRenewInterval(std::chrono::milliseconds interval) = 0;
   // Removes the registration (so that others need not wait for the lease) and stops the threads.
   // Takes 50 ms at most when the store was unreachable before, 1 s otherwise. An error: the
   // registration stays until its lease ends. Callable twice, but not from a callback; no callback

@@ -252,7 +252,6 @@ TEST_F(MembershipTest, SaysOnceThatEtcdIsBack) {
   Eventually(500ms, [] { return false; });
   ASSERT_TRUE(etcd->Restart().IsOk());
   EXPECT_TRUE(a.Renews() && a.Renews());
-  FlushLogs();
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("cluster store is back"));
   EXPECT_EQ(log.find("store is back"), log.rfind("store is back")) << log;
@@ -393,6 +392,19 @@ TEST(Membership, RefusesOptionsAndMembersThatMakeNoSense) {
               K_INVALID);
   }
   EXPECT_EQ(Membership::Join(*store, Worker("10.0.0.1"), good, {}).status().GetCode(), K_INVALID);
+}
+
+TEST(Membership, RenewsAtAnotherIntervalFromTheMomentItIsSet) {
+  TestWorker worker("10.0.0.1:1");
+  ASSERT_TRUE(worker.Join(CreateEmbeddedStore()).IsOk());
+  const TimePoint before = worker.valid_until();
+  ASSERT_TRUE(worker.membership->SetRenewInterval(1500ms).IsOk());
+  EXPECT_TRUE(Eventually(15s, [&] { return worker.valid_until() > before; }));
+  ASSERT_TRUE(worker.membership->SetRenewInterval(50ms).IsOk());
+  EXPECT_TRUE(worker.Renews());
+  EXPECT_TRUE(worker.Renews());
+  EXPECT_EQ(worker.membership->SetRenewInterval(0ms).GetCode(), K_INVALID);
+  EXPECT_EQ(worker.membership->SetRenewInterval(1h).GetCode(), K_INVALID);
 }
 
 TEST(Membership, WorksOverTheEmbeddedStore) {

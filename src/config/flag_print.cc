@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "config/flag_row.h"
+#include "config/flag_table_json.h"
 
 namespace datasystem::config {
 namespace {
@@ -68,6 +69,7 @@ std::string Details(const FlagRow& row) {
   std::string text(row.description);
   if (const std::string words = row.rule.Words(); !words.empty())
     text += fmt::format(" Allowed: {}.", words);
+  if (row.live() && row.support == Support::kFull) text += " May change while the worker runs.";
   if (row.support == Support::kAccepted) text += fmt::format(" No effect: {}.", row.reason);
   if (row.support == Support::kRefused) text += fmt::format(" Not supported: {}.", row.reason);
   return text;
@@ -121,7 +123,8 @@ std::string Json() {
 
 constexpr std::string_view kDocument = R"(# Flags of datasystem_worker
 
-Printed by `datasystem_worker --print_flags=markdown`; do not edit. All flags take effect when the worker starts.
+Printed by `datasystem_worker --print_flags=markdown`; do not edit. Flags take effect when the worker starts; those marked *live*
+may also be changed while it runs, by `monitor_config_file` ([probes.md](probes.md)).
 Where there are two defaults, the second is the one of `worker_config.json`, which `dscli start` uses.
 )";
 constexpr std::string_view kNoEffect = R"(
@@ -139,6 +142,7 @@ std::string MarkdownRow(const FlagRow& row) {
   std::string meaning(row.description);
   if (const std::string words = row.rule.Words(); !words.empty())
     meaning += fmt::format(" Allowed: {}.", words);
+  if (row.live() && row.support == Support::kFull) meaning += " *Live.*";
   const std::string_view refused = row.support == Support::kRefused ? "*refused:* " : "";
   const std::string why =
       row.support == Support::kFull ? "" : fmt::format(" {}{} |", refused, row.reason);
@@ -192,6 +196,7 @@ std::optional<std::string> InformationAsked(const FlagValues& values, std::strin
   const std::string& form = values.Get(kPrintFlags);
   if (form == "json") return Json();
   if (form == "markdown") return Markdown();
+  if (form == "table") return TableAsJson();
   if (form == "values") return Values(values);
   return std::nullopt;
 }

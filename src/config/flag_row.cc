@@ -129,7 +129,8 @@ const FlagRow* NearestRow(std::string_view name) {
 
 bool FlagRow::information() const {
   return name == RowOf(kHelp.id).name || name == RowOf(kVersion.id).name ||
-         name == RowOf(kPrintFlags.id).name || name == RowOf(kCheck.id).name;
+         name == RowOf(kPrintFlags.id).name || name == RowOf(kCheckFlags.id).name ||
+         name == RowOf(kCheck.id).name;
 }
 
 FlagValue ToValue(const Constant& constant) {

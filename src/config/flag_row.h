@@ -29,6 +29,8 @@ struct Rule {
   std::optional<int64_t> high;
   std::string_view choices;  // separated by |
 
+  // Of kChoice.
+  std::vector<std::string_view> Choices() const;
   // What is allowed, in words, or nothing for kAny.
   std::string Words() const;
   bool Allows(const FlagValue& value) const;
@@ -67,6 +69,7 @@ struct FlagRow {
   std::string_view reason;  // why it has no effect, unless kFull
   std::string_view description;
 
+  bool live() const { return (traits & kLive) != 0; }
   bool secret() const { return (traits & kSecret) != 0; }
   bool information() const;  // --help and its like: prints and exits, no setting
 };

@@ -105,6 +105,10 @@ Result<FlagValue> ParseType(const FlagRow& row, std::string_view text) {
 
 }  // namespace
 
+std::vector<std::string_view> Rule::Choices() const {
+  return kind == kChoice ? Split(choices, '|') : std::vector<std::string_view>();
+}
+
 std::string Rule::Words() const {
   switch (kind) {
     case kAny:
@@ -113,7 +117,7 @@ std::string Rule::Words() const {
       return high ? fmt::format("{} to {}", low, *high) : fmt::format("at least {}", low);
     case kChoice: {
       std::string words;
-      for (std::string_view choice : Split(choices, '|')) {
+      for (std::string_view choice : Choices()) {
         if (!choice.empty()) words += (words.empty() ? "" : ", ") + std::string(choice);
       }
       return words;
@@ -140,7 +144,7 @@ bool Rule::Allows(const FlagValue& value) const {
   const std::string& text = std::get<Text>(value);
   switch (kind) {
     case kChoice: {
-      const auto all = Split(choices, '|');
+      const auto all = Choices();
       return std::ranges::find(all, text) != all.end();
     }
     case kMaxLength:

@@ -3,6 +3,8 @@
 #include <cstring>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "config/flag_row.h"
 
 namespace datasystem::config {
@@ -13,6 +15,10 @@ constexpr std::pair<const char*, FlagId> kEnvironment[] = {
     {"GOOGLE_LOGTOSTDERR", FlagId::logtostderr},
     {"GOOGLE_ALSOLOGTOSTDERR", FlagId::alsologtostderr},
     {"GOOGLE_LOG_DIR", FlagId::log_dir}};
+
+constexpr size_t kNameShownMax = 64;
+
+bool IsSpace(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 bool LooksLikeFlag(std::string_view word) {
   // "-5" is a value.
@@ -57,6 +63,11 @@ std::vector<Argument> Cut(int argc, char** argv, std::vector<std::string>& mista
 }
 
 }  // namespace
+
+std::string StatusFilePath() {
+  const char* path = std::getenv("STATUS_FILE_PATH");
+  return path == nullptr ? "" : path;
+}
 
 FlagValues::FlagValues() {
   values_.reserve(Table().size());
@@ -113,21 +124,59 @@ Result<FlagValues> FlagValues::Parse(int argc, char** argv) {
   }
   values.ExpandHome();
   const bool about_all_workers =
-      values.Get(kPrintFlags) == "json" || values.Get(kPrintFlags) == "markdown";
+      !values.Get(kPrintFlags).empty() && values.Get(kPrintFlags) != "values";
   if (values.Get(kHelp) || values.Get(kVersion) || about_all_workers) return values;
   std::ranges::move(BrokenRules(values), std::back_inserter(mistakes));
   if (mistakes.empty()) return values;
-  std::string text;
-  for (const std::string& mistake : mistakes) text += mistake + "\n";
-  return Status(K_INVALID, text + "(--help explains every flag)");
+  // For programs, a check says nothing but the mistakes.
+  if (!values.Get(kCheckFlags)) mistakes.push_back("(--help explains every flag)");
+  return Status(K_INVALID, fmt::format("{}", fmt::join(mistakes, "\n")));
 }
 
-std::vector<std::string> FlagValues::NonDefault() const {
-  const FlagValues defaults;
+FlagValues FlagValues::WithLive(std::string_view text, std::vector<std::string>& mistakes) const {
+  FlagValues values = *this;
+  size_t line = 1;
+  while (!text.empty()) {
+    if (IsSpace(text.front())) {
+      line += text.front() == '\n' ? 1 : 0;
+      text.remove_prefix(1);
+      continue;
+    }
+    const std::string_view word =
+        text.substr(0, std::ranges::find_if(text, IsSpace) - text.begin());
+    text.remove_prefix(word.size());
+    const Status taken = values.SetLive(word);
+    if (taken.IsError()) mistakes.push_back(fmt::format("line {}: {}", line, taken.GetMsg()));
+  }
+  return values;
+}
+
+Status FlagValues::SetLive(std::string_view word) {
+  const size_t dashes = std::min<size_t>(2, word.find_first_not_of('-'));
+  const size_t equals = word.find('=');
+  if (dashes == 0 || equals == std::string_view::npos || equals <= dashes) {
+    // Not repeated: it may be a secret that stands apart from its name.
+    return errors::Invalid("a word is not of the form --name=value");
+  }
+  const std::string_view name = word.substr(dashes, equals - dashes);
+  const FlagRow* row = FindRow(name);
+  if (row == nullptr) return errors::Invalid("{}", Unknown(name.substr(0, kNameShownMax)));
+  if (!row->live()) {
+    return errors::Invalid("--{} cannot change while the worker runs: set it at the next start",
+                           row->name);
+  }
+  ASSIGN_OR_RETURN(values_[static_cast<size_t>(row - Table().data())],
+                   ParseValue(*row, word.substr(equals + 1)));
+  return Status::OK();
+}
+
+std::vector<std::string> FlagValues::NonDefault() const { return DifferentFrom(FlagValues()); }
+
+std::vector<std::string> FlagValues::DifferentFrom(const FlagValues& others) const {
   std::vector<std::string> changed;
   for (size_t i = 0; i < values_.size(); ++i) {
     const FlagRow& row = Table()[i];
-    if (values_[i] == defaults.values_[i]) continue;
+    if (values_[i] == others.values_[i]) continue;
     changed.push_back(fmt::format("{}={}", row.name, Shown(row, values_[i])));
   }
   return changed;

@@ -46,6 +46,9 @@ struct Flag {
 #undef ACCEPTED
 #undef REFUSED
 
+// Environment variable STATUS_FILE_PATH, which containers set; else empty.
+std::string StatusFilePath();
+
 // One value for every flag of the table, each allowed by its row and by the rules between flags.
 class FlagValues {
  public:
@@ -63,8 +66,13 @@ class FlagValues {
     return std::get<T>(values_[static_cast<size_t>(flag.id)]);
   }
 
+  // These values, changed by the --name=value words of a text. Only live flags are taken; a sentence is
+  // added to `mistakes` for every other word. Rules between flags are not looked at.
+  FlagValues WithLive(std::string_view text, std::vector<std::string>& mistakes) const;
+
   // "name=value" of the flags that differ from their default, secrets as xxx. For the log at start.
   std::vector<std::string> NonDefault() const;
+  std::vector<std::string> DifferentFrom(const FlagValues& others) const;
   // A sentence for each flag that was set to something and that this version does nothing with.
   std::vector<std::string> WithoutEffect() const;
 
@@ -72,6 +80,7 @@ class FlagValues {
 
  private:
   std::vector<std::string> SetFromEnvironment();
+  Status SetLive(std::string_view word);
   void ExpandHome();
 
   std::vector<FlagValue> values_;

@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "config/flag_print.h"
@@ -222,6 +225,34 @@ TEST(Information, JsonHasEverySettingWithTheDefaultsOfDscli) {
               HasSubstr("\"unix_domain_socket_dir\": {\n    \"value\": \"./datasystem/uds\""));
   EXPECT_THAT(json, HasSubstr("\"enable_stream_data_verification\""));
   EXPECT_THAT(json, Not(HasSubstr("\"help\"")));
+}
+
+TEST(Information, TheTableTellsProgramsAllThatARowSays) {
+  const auto table = nlohmann::json::parse(*InformationAsked(*Parse({"--print_flags=table"}), "1.2.3", 80));
+  std::map<std::string, nlohmann::json> rows;
+  for (const auto& row : table) rows[row["name"]] = row;
+  EXPECT_EQ(rows.size(), table.size());
+  EXPECT_EQ(rows["node_timeout_s"]["default"], 60);
+  EXPECT_EQ(rows["node_timeout_s"]["minimum"], 5);
+  EXPECT_FALSE(rows["node_timeout_s"].contains("maximum"));
+  EXPECT_EQ(rows["node_timeout_s"]["effect"], "used");
+  EXPECT_EQ(rows["client_reconnect_wait_s"]["default"], 10);
+  EXPECT_EQ(rows["client_reconnect_wait_s"]["dscli_default"], 5);
+  EXPECT_EQ(rows["client_reconnect_wait_s"]["effect"], "accepted");
+  EXPECT_NE(rows["client_reconnect_wait_s"]["reason"], "");
+  EXPECT_EQ(rows["l2_cache_type"]["choices"], nlohmann::json({"none", "obs", "sfs", "distributed_disk"}));
+  EXPECT_EQ(rows["l2_cache_type"]["effect"], "refused");
+  EXPECT_EQ(rows["tenant_secret_key"]["secret"], true);
+  EXPECT_EQ(rows["v"]["live"], true);
+  EXPECT_FALSE(rows.contains("help"));
+  EXPECT_FALSE(rows.contains("check_flags"));
+}
+
+TEST(Flags, ACheckGivesOneLineForEachMistakeAndNothingElse) {
+  EXPECT_TRUE(Parse({"--check_flags", "--v=1"}).ok());
+  const std::string error = ErrorOf({"--check_flags", "--v=9", "--nosuch=1", "--node_timeout_s=300"});
+  EXPECT_THAT(error, Not(HasSubstr("--help")));
+  EXPECT_EQ(std::ranges::count(error, '\n'), 2) << error;
 }
 
 TEST(Information, ValuesAreThoseInForceWithoutSecrets) {

@@ -4,10 +4,14 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "config/flag_print.h"
 #include "config/flags.h"
+#include "worker/live_flags.h"
+#include "worker/probe_files.h"
 #include "worker/start_check.h"
 #include "worker/version.h"
 #include "worker/worker.h"
@@ -17,9 +21,9 @@ namespace {
 
 // What dscli prints when a start fails is what the worker wrote here.
 int Fail(const Status& status) {
+  LeaveStderr();
   std::fprintf(stderr, "Worker runtime error: %s\n", status.ToString().c_str());
   LOG_ERROR("Worker runtime error:{}", status.ToString());
-  FlushLogs();
   return 255;
 }
 
@@ -45,6 +49,33 @@ void RaiseDescriptorLimit() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// What a change of live flags does. Returned: what LiveFlags itself is to do with old logs.
+OldLogLimits TakeLive(const config::FlagValues& values, Worker& worker) {
+  const auto options = WorkerOptions::FromFlags(values);
+  CHECK(options.ok());  // live flags do not decide over that
+  SetLogLevel(options->log.level);
+  worker.SetRenewInterval(options->renew_interval);
+  return options->old_logs;
+}
+
+// The container's scripts wait for this line in the file that they share with the worker, where they
+// may have written what is to happen. See docs/probes.md.
+class StatusFile {
+ public:
+  StatusFile() : path_(config::StatusFilePath()) {
+    if (!path_.empty()) ::unlink(path_.c_str());
+  }
+  // The process may be killed from here on.
+  ~StatusFile() {
+    if (path_.empty()) return;
+    const Status written = WriteProbeFile(path_, "worker_stop_status:ready\n");
+    if (written.IsError()) LOG_ERROR("status file not written reason={}", written.GetMsg());
+  }
+
+ private:
+  const std::string path_;
+};
+
 int Main(int argc, char** argv) {
   auto flags = config::FlagValues::Parse(argc, argv);
   if (!flags.ok()) {
@@ -55,7 +86,15 @@ int Main(int argc, char** argv) {
     std::fputs(text->c_str(), stdout);
     return 0;
   }
-  auto options = WorkerOptions::FromFlags(*flags);
+  config::LiveFile live_file(flags->Get(config::kMonitorConfigFile), *flags);
+  std::optional<config::LiveFile::News> news;
+  if (!flags->Get(config::kCheckFlags)) news = live_file.Look();
+  auto options = WorkerOptions::FromFlags(news ? news->values : *flags);
+  if (flags->Get(config::kCheckFlags)) {
+    if (options.ok()) return 0;
+    std::fprintf(stderr, "%s\n", options.status().GetMsg().c_str());
+    return 1;
+  }
   if (!options.ok()) return Fail(options.status());
   if (!flags->Get(config::kCheck).empty()) {
     const StartCheck check = CheckStart(*options);
@@ -64,23 +103,29 @@ int Main(int argc, char** argv) {
   }
   const Status logs = OpenLogs(options->log);
   if (logs.IsError()) return Fail(logs);
+  const StatusFile status_file;
   ::signal(SIGPIPE, SIG_IGN);
   RaiseDescriptorLimit();
 
   LOG_INFO("starting version={} address={}", kVersion, options->worker_address.ToString());
   for (const std::string& flag : flags->NonDefault()) LOG_INFO("flag {}", flag);
   for (const std::string& note : flags->WithoutEffect()) LOG_WARNING("{}", note);
+  if (news) LogNews(live_file, *news);
   if (options->etcd_address.empty()) {
     LOG_INFO("no etcd_address: a cluster of this one node, kept by the embedded store");
   }
 
   auto worker = Worker::Create(*options);
   if (!worker.ok()) return Fail(worker.status());
-  const Status status = (*worker)->Run();
+  Status status;
+  {
+    const LiveFlags live_flags(std::move(live_file), {LogPaths(options->log), options->old_logs},
+                               [&](const config::FlagValues& values) { return TakeLive(values, **worker); });
+    status = (*worker)->Run();
+  }
   if (status.IsError()) return Fail(status);
   worker->reset();
   LOG_INFO("stopped");
-  FlushLogs();
   return 0;
 }
 

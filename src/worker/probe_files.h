@@ -1,41 +1,39 @@
-// The files by which others see how the worker is: health, ready, liveness (docs/flags.md).
-// Threads: the event loop's.
+// The files by which others see that the worker is registered (health) and answers (ready). See
+// docs/probes.md. Threads: the event loop's.
 #pragma once
 
-#include <asio/io_context.hpp>
-#include <asio/steady_timer.hpp>
 #include <string>
 
 #include "base/result.h"
 
 namespace datasystem::worker {
 
+// A file of mode 0600, replaced as a whole, so that a reader never sees half of it.
+Status WriteProbeFile(const std::string& path, const std::string& text);
+// Removes the file of an earlier life and makes the folder (mode 0700). kIoError names the path; an
+// empty path is no file.
+Status PrepareProbeFile(const std::string& path);
+
 class ProbeFiles {
  public:
   struct Paths {
-    std::string health;    // exists while the worker is registered; each path may be empty: no such file
-    std::string ready;     // exists while requests are answered
-    std::string liveness;  // rewritten while the event loop runs
+    std::string health;  // exists while the worker is registered; each path may be empty: no such file
+    std::string ready;   // exists while requests are answered
   };
 
-  ProbeFiles(asio::io_context& context, Paths paths);
+  explicit ProbeFiles(Paths paths) : paths_(std::move(paths)) {}
   // Removes what it made.
-  ~ProbeFiles();
+  ~ProbeFiles() { Clear(); }
 
-  // Removes files of an earlier life and makes the folders. kIoError names the path.
   Status Prepare();
   Status MarkHealthy();
   Status MarkReady();
   void ClearReady();
-  void StartLiveness();
   // The worker is leaving.
   void Clear();
 
  private:
-  void BeatLiveness();
-
   const Paths paths_;
-  asio::steady_timer liveness_timer_;
 };
 
 }  // namespace datasystem::worker

@@ -19,6 +19,7 @@
 #include "transport/ucx_transport.h"
 #include "worker/client_service.h"
 #include "worker/listener.h"
+#include "worker/liveness.h"
 #include "worker/peer_service.h"
 #include "worker/placement.h"
 #include "worker/probe_files.h"
@@ -75,8 +76,8 @@ struct Worker::Parts {
   EventLoop loop;
   std::unique_ptr<Listener> tcp_listener;
   std::unique_ptr<Listener> unix_listener;
-  ProbeFiles probes{loop.context(),
-                    {options.health_check_path, options.ready_check_path, options.liveness_check_path}};
+  ProbeFiles probes{{options.health_check_path, options.ready_check_path}};
+  Liveness liveness{loop, {options.liveness_check_path, options.liveness_timeout}};
   std::unique_ptr<transport::UcxTransport> transport;
   ClusterView view{loop.context(), clock, self};
   PendingKeys pending{loop.context()};
@@ -104,6 +105,7 @@ Status Worker::Parts::Open() {
     ASSIGN_OR_RETURN(unix_listener, Listener::OpenUnix(loop.context(), UnixSocketPath(options)));
   }
   RETURN_IF_ERROR(probes.Prepare());
+  RETURN_IF_ERROR(liveness.Prepare());
   RETURN_IF_ERROR(OpenStore());
 
   transport::UcxOptions ucx;
@@ -185,7 +187,7 @@ void Worker::Parts::StartServing() {
       clients->Accept(std::move(socket), std::move(peer), /*is_unix=*/true);
     });
   }
-  probes.StartLiveness();
+  liveness.Start();
   asio::co_spawn(loop.context(), KeepHouse(), asio::detached);
 }
 
@@ -302,6 +304,7 @@ asio::awaitable<void> Worker::Parts::KeepHouse() {
 
 void Worker::Parts::Leave() {
   probes.Clear();
+  liveness.Stop();
   index->set_valid_until(TimePoint::min());  // before anybody may take over
   const uint64_t objects_held = store->stats().objects;
   const size_t others = view.view().members.size() > 0 ? view.view().members.size() - 1 : 0;
@@ -351,5 +354,13 @@ Status Worker::Run() {
 }
 
 void Worker::Stop() { parts_->loop.Stop(); }
+
+void Worker::SetRenewInterval(std::chrono::milliseconds interval) {
+  // The loop runs only after the membership has begun.
+  parts_->loop.Post([parts = parts_.get(), interval] {
+    const Status set = parts->membership->SetRenewInterval(interval);
+    if (set.IsError()) LOG_ERROR("interval of renewals not changed reason={}", set.GetMsg());
+  });
+}
 
 }  // namespace datasystem::worker

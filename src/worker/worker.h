@@ -23,6 +23,8 @@ class Worker {
   Status Run();
   // Threads: any.
   void Stop();
+  // Of the lease; for a flag that changed. Threads: any.
+  void SetRenewInterval(std::chrono::milliseconds interval);
 
  private:
   struct Parts;

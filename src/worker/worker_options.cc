@@ -15,6 +15,11 @@ Watermarks Watermarks::Of(uint64_t size_bytes, double high_ratio, double low_rat
   return {.high_bytes = level(high_ratio, reserve_bytes), .low_bytes = level(low_ratio, 2 * reserve_bytes)};
 }
 
+// Of minloglevel and its like. 3, once "fatal", is error.
+static LogLevel ToLogLevel(int32_t number) {
+  return static_cast<LogLevel>(static_cast<int>(LogLevel::kInfo) + std::min(number, 2));
+}
+
 Result<WorkerOptions> WorkerOptions::FromFlags(const FlagValues& flags) {
   WorkerOptions options;
   ASSIGN_OR_RETURN(options.worker_address, SocketAddress::Parse(flags.Get(kWorkerAddress)));
@@ -54,17 +59,19 @@ Result<WorkerOptions> WorkerOptions::FromFlags(const FlagValues& flags) {
   options.health_check_path = flags.Get(kHealthCheckPath);
   options.ready_check_path = flags.Get(kReadyCheckPath);
   options.liveness_check_path = flags.Get(kLivenessCheckPath);
+  options.liveness_timeout = std::chrono::seconds(flags.Get(kLivenessProbeTimeoutS));
 
   options.log.directory = flags.Get(kLogDir);
   options.log.file_prefix = flags.Get(kLogFilename).empty() ? "datasystem_worker" : flags.Get(kLogFilename);
   options.log.cluster_name = options.cluster_name;
   options.log.max_file_size_mb = flags.Get(kMaxLogSize);
-  options.log.max_files = flags.Get(kMaxLogFileNum);
-  options.log.to_stderr = flags.Get(kLogToStderr) || flags.Get(kAlsoLogToStderr);
+  options.log.file_mode = static_cast<unsigned>(flags.Get(kLogfileMode));
+  options.log.stderr_level = flags.Get(kAlsoLogToStderr) ? LogLevel::kDebug : ToLogLevel(flags.Get(kStderrThreshold));
+  options.old_logs = {.files_max = flags.Get(kMaxLogFileNum),
+                      .retention_days = flags.Get(kLogRetentionDay),
+                      .compress = flags.Get(kLogCompress)};
   if (flags.Get(kLogToStderr)) options.log.directory.clear();
-  const int least = std::min(flags.Get(kMinLogLevel), 2);  // 3, FATAL, still shows errors
-  options.log.level = flags.Get(kVerbosity) > 0 ? LogLevel::kDebug
-                                                : static_cast<LogLevel>(static_cast<int>(LogLevel::kInfo) + least);
+  options.log.level = flags.Get(kVerbosity) > 0 ? LogLevel::kDebug : ToLogLevel(flags.Get(kMinLogLevel));
   return options;
 }
 

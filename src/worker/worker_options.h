@@ -10,6 +10,7 @@
 #include "config/flags.h"
 #include "shm/cache_memory.h"
 #include "worker/many_limits.h"
+#include "worker/old_logs.h"
 
 namespace datasystem::worker {
 
@@ -44,8 +45,10 @@ struct WorkerOptions {
   std::string health_check_path;  // each empty: none
   std::string ready_check_path;
   std::string liveness_check_path;
+  std::chrono::seconds liveness_timeout{150};
 
   LogOptions log;
+  OldLogLimits old_logs;
 
   // Errors that only the combination with this machine shows come later, from Worker::Create.
   static Result<WorkerOptions> FromFlags(const config::FlagValues& flags);
