@@ -41,7 +41,7 @@ def test_the_image_is_of_this_version():
 
 @pytest.fixture(scope="module")
 def notes(tmp_path_factory):
-    """notes(setting...): NOTES.txt, as a ConfigMap: Helm prints it only where there is a cluster."""
+    """notes(setting...): NOTES.txt, as a ConfigMap: Helm prints it where there is a cluster only."""
     folder = tmp_path_factory.mktemp("notes") / "datasystem"
     shutil.copytree(chart.CHART, folder)
     text = (folder / "templates" / "NOTES.txt").read_text()
