@@ -17,6 +17,8 @@ debian=(
   # Python client, wheel, tests
   libgmock-dev libgtest-dev mypy pybind11-dev python3 python3-dev python3-numpy python3-pytest
   python3-pytest-rerunfailures python3-venv python3-wheel procps numactl
+  # dscli up and its tests; completion; units
+  openssh-client openssh-server systemd zsh
   # tests of the container image
   openssl python3-yaml shellcheck
 )
@@ -30,7 +32,7 @@ openeuler=(
   asio-devel grpc-devel grpc-plugins libibverbs librdmacm rdma-core-devel ucx-devel protobuf-devel protozero-devel etcd
   fmt-devel jemalloc-devel spdlog-devel xxhash-devel json-devel zlib-devel
   gmock-devel gtest-devel pybind11-devel python3-devel python3-numpy python3-pytest python3-wheel procps-ng
-  numactl openssl python3-pyyaml
+  numactl openssl python3-pyyaml openssh-clients openssh-server systemd zsh
 )
 
 as_root() {

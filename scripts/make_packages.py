@@ -12,6 +12,11 @@ import elf
 import wheel_tag
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.join(SOURCE, "cli"))
+from dscli import systemd_unit  # noqa: E402
+
+# Where the unit of the tarball expects it to be unpacked.
+TARBALL_HOME = "/opt/datasystem"
 DISTRIBUTION = "openyuanrong_datasystem"
 
 METADATA = """\
@@ -100,6 +105,9 @@ def stage_service(stage, build, options, symbols_dir):
     bundled = bundle_libraries.bundle(built, os.path.join(service, "lib"), options.rdma == "on")
     write(os.path.join(service, "worker_config.json"), run(built, "--print_flags=json"))
     write(os.path.join(service, "LOG_README"), read("docs", "LOG_README"))
+    units = systemd_unit.files(f"{TARBALL_HOME}/service/datasystem_worker", "datasystem")
+    for name, text in units.items():
+        write(os.path.join(stage, "datasystem", "systemd", name), text)
     return bundled
 
 
@@ -122,6 +130,7 @@ def stage_wheel(stage, build, version, symbols_dir, bundled):
     ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
     shutil.copytree(os.path.join(SOURCE, "python", "yr"), os.path.join(root, "yr"), ignore=ignored)
     shutil.copytree(os.path.join(SOURCE, "cli", "dscli"), os.path.join(package, "cli"), ignore=ignored)
+    shutil.copytree(os.path.join(SOURCE, "cli", "cpp_template"), os.path.join(package, "cpp_template"))
     shutil.copytree(os.path.join(SOURCE, "docker", "chart", "datasystem"),
                     os.path.join(package, "helm_chart", "datasystem"))
     shutil.copytree(os.path.join(SOURCE, "include"), os.path.join(package, "include"))
@@ -131,6 +140,8 @@ def stage_wheel(stage, build, version, symbols_dir, bundled):
                if name.startswith("libds_client_py") and name.endswith(".so")]
     for name in modules:
         copy_ours(os.path.join(build, "python", "yr", "datasystem", "lib", name), os.path.join(lib, name), symbols_dir)
+    # For C++ programs: dscli generate_cpp_template.
+    shutil.copy(os.path.join(stage, "datasystem", "sdk", "cpp", "lib", "libdatasystem.so"), lib)
     unlicensed = bundle_libraries.copy_licenses(bundled, os.path.join(package, "licenses"))
     if unlicensed:
         print(f"make_packages.py: no copyright file found for: {', '.join(unlicensed)}", file=sys.stderr)

@@ -133,6 +133,21 @@ def test_the_tarball_has_service_sdk_and_symbols(tarball):
     subprocess.run([tarball / "datasystem/service/datasystem_worker", "--version"], check=True, env=BARE)
 
 
+def test_the_tarballs_systemd_unit_runs_the_tarballs_worker(tarball):
+    unit = (tarball / "datasystem/systemd/datasystem-worker.service").read_text(encoding="utf-8")
+    assert "ExecStart=/opt/datasystem/service/datasystem_worker \\\n" in unit
+    assert (tarball / "datasystem/systemd/datasystem-worker.env").is_file()
+
+
+def test_the_cpp_template_of_the_installed_wheel_builds_and_runs(venv, running_worker, tmp_path):
+    subprocess.run([venv / "bin/dscli", "generate_cpp_template", "-o", tmp_path], check=True, env=BARE, cwd=tmp_path)
+    arguments = Path(f"/proc/{running_worker.pid}/cmdline").read_bytes().decode().split("\0")
+    port = next(a for a in arguments if a.startswith("--worker_address=")).rpartition(":")[2]
+    ran = subprocess.run([tmp_path / "cpp_template/run.sh", "127.0.0.1", port], check=True, env=BARE,
+                         stdout=subprocess.PIPE, text=True)
+    assert ran.stdout.splitlines()[-1].startswith("set, got and deleted ")
+
+
 def test_a_cpp17_program_finds_the_sdk_by_find_package(tarball, tmp_path):
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.18)\nproject(example CXX)\nset(CMAKE_CXX_STANDARD 17)\n"

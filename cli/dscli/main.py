@@ -6,11 +6,24 @@ import signal
 import sys
 from typing import List, Optional
 
-from . import console, doctor, generate_helm_chart, package, start, status, stop
+from . import (collect_log, completion, console, doctor, down, generate_config,
+               generate_cpp_template, generate_helm_chart, generate_systemd, package,
+               runscript, start, status, stop, up)
 
 _COMMANDS = {
-    "start": start, "stop": stop, "status": status, "doctor": doctor,
+    "start": start,
+    "stop": stop,
+    "status": status,
+    "doctor": doctor,
+    "up": up,
+    "down": down,
+    "runscript": runscript,
+    "collect_log": collect_log,
+    "generate_config": generate_config,
+    "generate_cpp_template": generate_cpp_template,
     "generate_helm_chart": generate_helm_chart,
+    "generate_systemd": generate_systemd,
+    "completion": completion,
 }
 
 _EXAMPLES = """\
@@ -19,6 +32,8 @@ examples:
   dscli start -w --worker_address 127.0.0.1:31501     start a worker on this machine
   dscli status                                        what it is doing
   dscli stop --worker_address 127.0.0.1:31501         stop it
+  dscli generate_config -o .                          files to edit, for start -f and for up
+  dscli up -f cluster_config.json                     a worker on every node, over ssh
   dscli generate_helm_chart -o /tmp                   write the Helm chart for Kubernetes
   dscli help start                                    all about one command"""
 
@@ -31,7 +46,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     if sys.version_info < (3, 8):
         console.error("dscli needs Python 3.8 or newer")
         return 1
-    parser, commands = _parsers()
+    parser, commands = parsers()
     args = parser.parse_args(sys.argv[1:] if argv is None else argv)
     if args.command in (None, "help"):
         topic = getattr(args, "topic", None)
@@ -40,15 +55,21 @@ def main(argv: Optional[List[str]] = None) -> int:
     try:
         return _COMMANDS[args.command].run(args)
     except console.CommandError as reason:
-        console.error(f"{args.command.capitalize()} failed: {reason}")
+        console.error(f"{_name(args.command)} failed: {reason}")
     except KeyboardInterrupt:
-        console.error(f"{args.command.capitalize()} failed: interrupted")
+        console.error(f"{_name(args.command)} failed: interrupted")
     return 1
 
 
-def _parsers() -> "tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]":
+def _name(command: str) -> str:
+    """As messages call the command: "Up cluster", "Generate config"."""
+    return getattr(_COMMANDS[command], "FAILURE", command.replace("_", " ").capitalize())
+
+
+def parsers() -> "tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]":
     parser = argparse.ArgumentParser(
-        prog="dscli", description="Starts, stops and inspects the datasystem worker of this machine.",
+        prog="dscli",
+        description="Starts, stops and inspects datasystem workers, here and on many machines.",
         epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"dscli ({package.version()})")
     choices = parser.add_subparsers(dest="command", metavar="COMMAND")

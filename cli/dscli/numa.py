@@ -1,4 +1,4 @@
-"""NUMA placement of `dscli start`: options that become a numactl command in front of the worker."""
+"""NUMA placement of `dscli start` and `up`: options that become a numactl command in front of the worker."""
 
 import argparse
 import shutil
@@ -20,7 +20,7 @@ _OPTIONS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("NUMA placement (through numactl; before -w)")
+    group = parser.add_argument_group("NUMA placement (through numactl; of dscli start: before -w)")
     for name, short, metavar, text in _OPTIONS:
         if metavar:
             group.add_argument(f"-{short}", f"--{name}", metavar=metavar, help=text)
@@ -33,7 +33,8 @@ def refuse_after_worker_args(tokens: List[str]) -> None:
     spellings = {f"--{name}" for name, *_ in _OPTIONS} | {f"-{short}" for _, short, *_ in _OPTIONS}
     misplaced = [token for token in tokens if token.split("=")[0] in spellings]
     if misplaced:
-        raise CommandError(f"NUMA options must come before -w/--worker_args: {', '.join(misplaced)}")
+        raise CommandError(
+            f"NUMA options must come before -w/--worker_args: {', '.join(misplaced)}")
 
 
 def chosen(args: argparse.Namespace) -> Dict[str, Any]:
@@ -41,23 +42,30 @@ def chosen(args: argparse.Namespace) -> Dict[str, Any]:
     return {name: getattr(args, name) for name, *_ in _OPTIONS if getattr(args, name)}
 
 
-def numactl_prefix(args: argparse.Namespace) -> List[str]:
-    """["numactl", "--cpunodebind=0", ...], or [] if no NUMA option was given."""
-    options = []
+def options(args: argparse.Namespace) -> List[str]:
+    """What was given, as "--name=value": numactl takes it, and dscli start too."""
+    given = []
     for name, _, metavar, _ in _OPTIONS:
         value = getattr(args, name)
         if value and metavar:
             check_argument(f"--{name}", value)
-            options.append(f"--{name}={value}")
+            given.append(f"--{name}={value}")
         elif value:
-            options.append(f"--{name}")
-    if not options:
+            given.append(f"--{name}")
+    return given
+
+
+def numactl_prefix(args: argparse.Namespace) -> List[str]:
+    """["numactl", "--cpunodebind=0", ...], or [] if no NUMA option was given."""
+    given = options(args)
+    if not given:
         return []
     numactl = shutil.which("numactl")
     if not numactl:
-        raise CommandError("NUMA options need numactl, which is not on PATH; install the package numactl")
-    _try(numactl, options)
-    return [numactl, *options]
+        raise CommandError(
+            "NUMA options need numactl, which is not on PATH; install the package numactl")
+    _try(numactl, given)
+    return [numactl, *given]
 
 
 def _try(numactl: str, options: List[str]) -> None:

@@ -24,18 +24,39 @@ def worker_binary() -> str:
     return os.path.abspath(path)
 
 
-def shipped_defaults() -> Dict[str, str]:
-    """Flag -> value of the worker_config.json that was generated from the worker's flag table.
+def shipped_config() -> str:
+    """The worker_config.json that was generated from the worker's flag table.
 
     DATASYSTEM_WORKER_CONFIG names another such file, for builds that are not installed.
     """
-    path = os.environ.get("DATASYSTEM_WORKER_CONFIG") or str(_PACKAGE_DIR / "worker_config.json")
+    path = _shipped_config_path()
     try:
         with open(path, encoding="utf-8") as file:
-            return {flag: str(row["value"]) for flag, row in json.load(file).items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as reason:
+            return file.read()
+    except (OSError, ValueError) as reason:
         raise CommandError(f"cannot read the shipped worker flags from {path}: {reason!r}; "
                            "reinstall the wheel") from reason
+
+
+def shipped_defaults() -> Dict[str, str]:
+    """Flag -> value of shipped_config()."""
+    try:
+        return {flag: str(row["value"]) for flag, row in json.loads(shipped_config()).items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as reason:
+        raise CommandError(f"{_shipped_config_path()} holds no worker flags: {reason!r}; "
+                           "reinstall the wheel") from reason
+
+
+def folder(name: str) -> str:
+    """A folder of the installed package, e.g. "include"."""
+    path = _PACKAGE_DIR / name
+    if not path.is_dir():
+        raise CommandError(f"the package has no folder {path}; reinstall the wheel")
+    return str(path)
+
+
+def _shipped_config_path() -> str:
+    return os.environ.get("DATASYSTEM_WORKER_CONFIG") or str(_PACKAGE_DIR / "worker_config.json")
 
 
 def helm_chart() -> Path:

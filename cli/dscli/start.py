@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         numa.refuse_after_worker_args(args.worker_args)
         user = worker_flags.parse_tokens(args.worker_args)
     else:
-        user = worker_flags.load_file(args.worker_config_path)
+        user = worker_flags.load_file(args.worker_config_path, shipped, binary)
         changed = {name: value for name, value in user.items() if value != shipped.get(name)}
         for name in changed:
             console.info(f"Modifed config - {name}")

@@ -1,13 +1,16 @@
 """From what the user gave (-w tokens or a -f file) to the flags the worker is started with."""
 
-import json
 import os
+import subprocess
 from typing import Dict, List
 
+from . import json_file
 from .console import CommandError
-from .validation import check_argument, checked_path
+from .validation import check_argument
 
 Flags = Dict[str, str]
+
+_CHECK_TIMEOUT_S = 60  # the check takes milliseconds; a machine may be busy
 
 
 def parse_tokens(tokens: List[str]) -> Flags:
@@ -22,8 +25,9 @@ def parse_tokens(tokens: List[str]) -> Flags:
             if not equals:
                 continue
         elif name is None:
-            raise CommandError(f"No parameter name specified: {token} (worker flags are --name value; "
-                               "dscli's own options go before -w)")
+            raise CommandError(
+                f"No parameter name specified: {token} (worker flags are --name value; "
+                "dscli's own options go before -w)")
         else:
             value = token
         if not name:
@@ -38,27 +42,28 @@ def parse_tokens(tokens: List[str]) -> Flags:
     return flags
 
 
-def load_file(path: str) -> Flags:
+def load_file(path: str, shipped: Flags, binary: str) -> Flags:
     """Flags of a worker_config.json: {"flag": {"value": "...", "description": "..."}}.
 
-    Flags with an empty value are left out: they mean the default.
+    Everything that is wrong in the file is named at once; types and ranges are the worker's own
+    judgement. Flags with an empty value are left out: they mean the default.
     """
-    path = checked_path(path)
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-    except OSError as reason:
-        raise CommandError(f"cannot read {path}: {reason.strerror}") from reason
-    except ValueError as reason:
-        raise CommandError(f"{path} is not JSON: {reason}") from reason
-    if not isinstance(document, dict):
-        raise CommandError(f"{path}: the file must hold one JSON object of flags")
-    flags = {}
-    for flag, row in document.items():
-        value = _file_value(path, flag, row)
+    flags: Flags = {}
+    mistakes = []
+    for flag, row in json_file.load_object(path).items():
+        if flag not in shipped:
+            mistakes.append(json_file.unknown_key(flag, shipped))
+            continue
+        try:
+            value = _file_value(flag, row)
+            check_argument(flag, value)
+        except CommandError as reason:
+            mistakes.append(str(reason))
+            continue
         if value != "":
             flags[flag] = value
-    _check(flags)
+    mistakes += _refused_by_the_worker({**shipped, **flags}, binary)
+    json_file.refuse(path, mistakes)
     return flags
 
 
@@ -69,19 +74,37 @@ def checked(flags: Flags) -> Flags:
 
 
 def worker_address_of_file(path: str) -> str:
-    address = load_file(path).get("worker_address")
+    """Only the address: a worker can be stopped by a file whose other values are wrong by now."""
+    row = json_file.load_object(path).get("worker_address")
+    address = _file_value("worker_address", row) if row is not None else ""
     if not address:
         raise CommandError(f"{path} has no worker_address")
     return address
 
 
-def _file_value(path: str, flag: str, row: object) -> str:
+def _refused_by_the_worker(flags: Flags, binary: str) -> List[str]:
+    """One line per mistake. The worker prints the values of the flags and ends, if it takes them all."""
+    given = [f"--{name}={value}" for name, value in flags.items() if value != ""]
+    try:
+        outcome = subprocess.run([binary, *given, "--print_flags=values"], stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                 timeout=_CHECK_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as reason:
+        raise CommandError(f"cannot ask {binary} to check the flags: {reason}") from reason
+    if outcome.returncode == 0:
+        return []
+    lines = outcome.stderr.decode(errors="replace").splitlines()
+    mistakes = [line for line in lines if line and not line.startswith("(")]
+    return mistakes or [f"{binary} refuses the flags with code {outcome.returncode}"]
+
+
+def _file_value(flag: str, row: object) -> str:
     value = row.get("value", row.get("default", "")) if isinstance(row, dict) else None
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (str, int, float)):
         return str(value)
-    raise CommandError(f'{path}: {flag} must be {{"value": "<string>", "description": "<text>"}}')
+    raise CommandError(f'{flag} must be {{"value": "<string>", "description": "<text>"}}')
 
 
 def _check(flags: Flags) -> None:

@@ -3,9 +3,11 @@
 # process looks like one: the program's name is datasystem_worker, the flags are on its command line.
 #   --stand_in=refuse    says why on standard error and exits with 255
 #   --stand_in=silent    never becomes ready, ignores SIGTERM
+#   --print_flags=values takes all flags, and ends
 #   otherwise            writes the ready file, ends on SIGTERM
 for flag in "$@"; do
   case $flag in
+    --print_flags=*) exit 0 ;;
     --ready_check_path=*) ready=${flag#*=} ;;
     --stand_in=*) mode=${flag#*=} ;;
   esac

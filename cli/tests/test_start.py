@@ -200,7 +200,12 @@ def test_bad_input_is_refused_before_anything_is_started(stand_in, arguments, re
 
 
 @pytest.mark.parametrize("text, reason", [
-    ("{", "is not JSON"),
+    ("{", "is not JSON: line 1 column 2"),
+    ('{\n  "worker_address": {"value": "127.0.0.1:1",}\n}', "is not JSON: line 2 column"),
+    ('{"log_dir": {"value": ""}, "log_dir": {"value": "x"}}', "the same key twice in one object: log_dir"),
+    ('{"log_dirs": {"value": ""}}', "unknown key 'log_dirs'; did you mean 'log_dir'?"),
+    ('{"log_dir": {"value": "a;b"}}', "log_dir: input contains potential command-injection"),
+    ("[" * 100000, "nested"),
     ("[]", "must hold one JSON object"),
     ('{"worker_address": "127.0.0.1:1"}', 'worker_address must be {"value"'),
     ('{"worker_address": {"value": ["127.0.0.1:1"]}}', 'worker_address must be {"value"'),

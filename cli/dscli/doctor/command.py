@@ -128,7 +128,8 @@ def _flags(args: argparse.Namespace) -> worker_flags.Flags:
     """What a start would use: the file, -w over it, the options over both, shipped defaults."""
     given: worker_flags.Flags = {}
     if args.worker_config_path:
-        given.update(worker_flags.load_file(args.worker_config_path))
+        given.update(worker_flags.load_file(
+            args.worker_config_path, package.shipped_defaults(), package.worker_binary()))
     if args.worker_args is not None:
         numa.refuse_after_worker_args(args.worker_args)
         if "--json" in args.worker_args:
