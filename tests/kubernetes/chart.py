@@ -74,7 +74,7 @@ def schema_faults(items):
     """Of each object against Kubernetes' schema, one line for each fault."""
     node = shutil.which("node")
     if node is None or not (TOOLS / "node_modules" / "kubernetes-models").is_dir():
-        pytest.skip("there are no schemas of Kubernetes; scripts/install_chart_tools.sh fetches them")
+        pytest.skip("there are no schemas; scripts/install_chart_tools.sh fetches them")
     result = subprocess.run([node, str(HERE / "validate.js")], input=json.dumps(items), text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             env={**os.environ, "NODE_PATH": str(TOOLS / "node_modules")})

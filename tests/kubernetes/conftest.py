@@ -29,11 +29,11 @@ def worker_flags(worker_binary):
 
 @pytest.fixture(scope="session")
 def tls_chart(worker_flags, tmp_path_factory):
-    """The chart that make_chart.py writes once the worker's table says that it speaks TLS to etcd."""
+    """The chart that make_chart.py writes once the worker says that it speaks TLS to etcd."""
     flags = {name: dict(row) for name, row in worker_flags.items()}
     for name, row in flags.items():
         if name.startswith(("enable_etcd_auth", "etcd_")):
-            row["description"] = row["description"].split(" Not supported:")[0].split(" No effect:")[0]
+            row["effect"] = "used"
     folder = tmp_path_factory.mktemp("tls") / "datasystem"
     shutil.copytree(chart.CHART, folder)
     for name, content in make_chart.generated(flags).items():

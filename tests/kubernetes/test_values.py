@@ -56,7 +56,7 @@ def test_all_faults_are_reported_at_once():
 
 
 @pytest.mark.parametrize("setting, reason", [
-    ('rpc.enableCurveZmq=true', "global.rpc.enableCurveZmq: not supported, this version cannot encrypt"),
+    ('rpc.enableCurveZmq=true', "global.rpc.enableCurveZmq: not supported, this version"),
     ('l2Cache.l2CacheType="obs"', "global.l2Cache.l2CacheType: not supported"),
     ('etcd.enableEtcdAuth=true', "global.etcd.enableEtcdAuth: not supported"),
     ('performance.enableUrma=true', "use enable_rdma"),
@@ -73,7 +73,7 @@ def test_a_refused_secret_is_not_shown():
 
 @pytest.mark.parametrize("settings, reason", [
     (['resources.datasystemWorker.sharedMemory=4097'],
-     "global.resources.datasystemWorker: sharedMemory, 4097 MiB, is above the limit of memory, 4Gi"),
+     "global.resources.datasystemWorker: sharedMemory, 4097 MiB, is above the limit of memory, 4G"),
     (['resources.datasystemWorker.sharedMemory=16385', 'performance.enableHugeTlb=true'],
      "above the limit of hugepages2Mi, 16Gi"),
     (['resources.datasystemWorker.limits.hugepages2Mi="20Gi"', 'performance.enableHugeTlb=true'],
@@ -82,11 +82,21 @@ def test_a_refused_secret_is_not_shown():
      "global.multiSpec[0]: sharedMemory, 9000 MiB"),
     (['multiSpec=[{"name":"a","affinityLabel":"x=y"},{"name":"a","affinityLabel":"x=z"}]'],
      "two entries named a"),
-    (['mount=[{"hostPath":"/a","mountPath":""}]'], "global.mount[0]: hostPath and mountPath belong together"),
+    (['mount=[{"hostPath":"/a","mountPath":""}]'],
+     "global.mount[0]: hostPath and mountPath belong together"),
     (['performance.rdma.deviceResource="rdma/x"'], "set enableRdma: true"),
 ])
 def test_values_that_do_not_fit_each_other_are_refused_with_a_remedy(settings, reason):
     assert reason in chart.refusal(*settings)
+
+
+def test_a_key_that_is_taken_away_is_named_and_an_empty_list_may_be(tmp_path):
+    assert "datasystemWorker is required" in chart.refusal("port.datasystemWorker=null")
+    values = tmp_path / "values.yaml"
+    values.write_text("global:\n  mount:\n  multiSpec:\n  annotations:\n"
+                      "  affinity: {nodeSelector: , tolerations: , nodeAffinity: }\n")
+    result = chart.helm("template", "x", chart.CHART, "--values", values)
+    assert result.returncode == 0, result.stderr
 
 
 def test_certificates_that_are_missing_or_no_base64_are_named(tls_chart):

@@ -1,5 +1,5 @@
-// Checks Kubernetes objects, a JSON list on standard input, against the schemas of kubernetes-models.
-// Prints a line for each fault. NODE_PATH names the folder of the packages.
+// Checks Kubernetes objects, a JSON list on standard input, against the schemas of
+// kubernetes-models. Prints a line for each fault. NODE_PATH names the folder of the packages.
 //
 // The schemas allow unknown fields. Their validators look at every field they know, so a field that
 // nobody looked at is a misspelt one.

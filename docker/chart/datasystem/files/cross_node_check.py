@@ -32,7 +32,7 @@ def main():
     try:
         workers = addresses(sys.argv[2:], port)
     except OSError as error:
-        sys.exit(f"[FAILED] {' '.join(sys.argv[2:])}: {error}; is no worker ready? kubectl get pods")
+        sys.exit(f"[FAILED] {' '.join(sys.argv[2:])}: {error}; is no worker ready?")
     print(f"{len(workers)} worker(s): {' '.join(workers)}", flush=True)
     clients = {address: connected(address, port) for address in workers}
     run = f"{os.getpid()}-{time.time_ns()}"

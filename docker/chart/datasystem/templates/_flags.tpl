@@ -1,4 +1,4 @@
-{{- /* Written by scripts/make_chart.py from docker/chart/keys.json and the worker's table of flags. */}}
+{{- /* Written by scripts/make_chart.py from docker/chart/keys.json and the worker's flags. */}}
 
 {{- /* Arguments that values.yaml decides alone. */}}
 {{- define "datasystem.flagArgs" }}
@@ -34,8 +34,17 @@
 {{- if ne (toString (.Values.global.spill.spillDirectory)) "" }}
 - {{ printf "-spill_directory=%v" (.Values.global.spill.spillDirectory) | quote }}
 {{- end }}
+{{- if ne (toString (.Values.global.spill.spillSizeLimit | int64)) "0" }}
+- {{ printf "-spill_size_limit=%v" (.Values.global.spill.spillSizeLimit | int64) | quote }}
+{{- end }}
 {{- if ne (toString (.Values.global.spill.spillThreadNum | int64)) "8" }}
 - {{ printf "-spill_thread_num=%v" (.Values.global.spill.spillThreadNum | int64) | quote }}
+{{- end }}
+{{- if ne (toString (.Values.global.spill.spillFileMaxSizeMb | int64)) "200" }}
+- {{ printf "-spill_file_max_size_mb=%v" (.Values.global.spill.spillFileMaxSizeMb | int64) | quote }}
+{{- end }}
+{{- if ne (toString (.Values.global.spill.spillFileOpenLimit | int64)) "512" }}
+- {{ printf "-spill_file_open_limit=%v" (.Values.global.spill.spillFileOpenLimit | int64) | quote }}
 {{- end }}
 {{- if ne (toString (.Values.global.spill.spillEnableReadahead)) "true" }}
 - {{ printf "-spill_enable_readahead=%v" (.Values.global.spill.spillEnableReadahead) | quote }}
@@ -46,6 +55,9 @@
 - {{ printf "-eviction_reserve_mem_threshold_mb=%v" (.Values.global.spill.evictionReserveMemThresholdMB | int64) | quote }}
 {{- if ne (toString (.Values.global.log.logAsync)) "true" }}
 - {{ printf "-log_async=%v" (.Values.global.log.logAsync) | quote }}
+{{- end }}
+{{- if ne (toString (.Values.global.log.logAsyncQueueSize | int64)) "65536" }}
+- {{ printf "-log_async_queue_size=%v" (.Values.global.log.logAsyncQueueSize | int64) | quote }}
 {{- end }}
 - {{ printf "-max_log_size=%v" (.Values.global.log.maxLogSize | int64) | quote }}
 - {{ printf "-log_retention_day=%v" (.Values.global.log.logRetentionDay | int64) | quote }}
@@ -168,18 +180,37 @@
 {{- if .Values.global.ipc.udsDir }}
 - {{ printf "-unix_domain_socket_dir=%v" (.Values.global.ipc.udsDir) | quote }}
 {{- end }}
+{{- if ne (toString (.Values.global.reliability.clientReconnectWaitS | int64)) "5" }}
+- {{ printf "-client_reconnect_wait_s=%v" (.Values.global.reliability.clientReconnectWaitS | int64) | quote }}
+{{- end }}
 {{- if ne (toString (.Values.global.reliability.clientDeadTimeoutS | int64)) "120" }}
 - {{ printf "-client_dead_timeout_s=%v" (.Values.global.reliability.clientDeadTimeoutS | int64) | quote }}
 {{- end }}
 - {{ printf "-node_timeout_s=%v" (.Values.global.reliability.nodeTimeoutS | int64) | quote }}
+{{- if ne (toString (.Values.global.reliability.nodeDeadTimeoutS | int64)) "300" }}
+- {{ printf "-node_dead_timeout_s=%v" (.Values.global.reliability.nodeDeadTimeoutS | int64) | quote }}
+{{- end }}
 {{- if ne (toString (.Values.global.reliability.enableReconciliation)) "true" }}
 - {{ printf "-enable_reconciliation=%v" (.Values.global.reliability.enableReconciliation) | quote }}
+{{- end }}
+{{- if ne (toString (.Values.global.reliability.enableHashRingSelfHealing)) "false" }}
+- {{ printf "-enable_hash_ring_self_healing=%v" (.Values.global.reliability.enableHashRingSelfHealing) | quote }}
+{{- end }}
+- {{ printf "-liveness_probe_timeout_s=%v" (.Values.global.reliability.livenessProbeTimeoutS | int64) | quote }}
+{{- if ne (toString (.Values.global.reliability.addNodeWaitTimeS | int64)) "60" }}
+- {{ printf "-add_node_wait_time_s=%v" (.Values.global.reliability.addNodeWaitTimeS | int64) | quote }}
+{{- end }}
+{{- if ne (toString (.Values.global.reliability.autoDelDeadNode)) "true" }}
+- {{ printf "-auto_del_dead_node=%v" (.Values.global.reliability.autoDelDeadNode) | quote }}
 {{- end }}
 {{- if ne (toString (.Values.global.reliability.enableDistributedMaster)) "true" }}
 - {{ printf "-enable_distributed_master=%v" (.Values.global.reliability.enableDistributedMaster) | quote }}
 {{- end }}
 {{- if ne (toString (.Values.global.reliability.enableStreamDataVerification)) "false" }}
 - {{ printf "-enable_stream_data_verification=%v" (.Values.global.reliability.enableStreamDataVerification) | quote }}
+{{- end }}
+{{- if ne (toString (.Values.global.gracefulShutdown.enableLosslessDataExitMode)) "false" }}
+- {{ printf "-enable_lossless_data_exit_mode=%v" (.Values.global.gracefulShutdown.enableLosslessDataExitMode) | quote }}
 {{- end }}
 {{- if ne (toString (.Values.global.gracefulShutdown.checkAsyncQueueEmptyTimeS | int64)) "15" }}
 - {{ printf "-check_async_queue_empty_time_s=%v" (.Values.global.gracefulShutdown.checkAsyncQueueEmptyTimeS | int64) | quote }}
@@ -197,6 +228,9 @@
 - {{ printf "-shared_memory_populate=%v" (.Values.global.performance.sharedMemoryPopulate) | quote }}
 - {{ printf "-enable_thp=%v" (.Values.global.performance.enableThp) | quote }}
 - {{ printf "-memory_reclamation_time_second=%v" (.Values.global.performance.memoryReclamationTimeSecond | int64) | quote }}
+{{- if ne (toString (.Values.global.performance.asyncDelete)) "false" }}
+- {{ printf "-async_delete=%v" (.Values.global.performance.asyncDelete) | quote }}
+{{- end }}
 {{- if ne (toString (.Values.global.performance.enableWorkerWorkerBatchGet)) "false" }}
 - {{ printf "-enable_worker_worker_batch_get=%v" (.Values.global.performance.enableWorkerWorkerBatchGet) | quote }}
 {{- end }}
@@ -206,6 +240,9 @@
 {{- end }}
 {{- if ne (toString (.Values.global.performance.sharedDiskSizeMb | int64)) "0" }}
 - {{ printf "-shared_disk_size_mb=%v" (.Values.global.performance.sharedDiskSizeMb | int64) | quote }}
+{{- end }}
+{{- if ne (toString (.Values.global.performance.sharedDiskArenaPerTenant | int64)) "8" }}
+- {{ printf "-shared_disk_arena_per_tenant=%v" (.Values.global.performance.sharedDiskArenaPerTenant | int64) | quote }}
 {{- end }}
 - {{ printf "-oc_worker_aggregate_merge_size=%v" (.Values.global.performance.ocWorkerAggregateMergeSize | int64) | quote }}
 - {{ printf "-oc_worker_aggregate_single_max=%v" (.Values.global.performance.ocWorkerAggregateSingleMax | int64) | quote }}
@@ -233,6 +270,9 @@
 {{- if ne (toString (.Values.global.crossAz.otherClusterNames)) "" }}
 - {{ printf "-other_cluster_names=%v" (.Values.global.crossAz.otherClusterNames) | quote }}
 {{- end }}
+{{- if ne (toString (.Values.global.crossAz.crossAzGetDataFromWorker)) "true" }}
+- {{ printf "-cross_cluster_get_data_from_worker=%v" (.Values.global.crossAz.crossAzGetDataFromWorker) | quote }}
+{{- end }}
 {{- if ne (toString (.Values.global.crossAz.crossAzGetMetaFromWorker)) "false" }}
 - {{ printf "-cross_cluster_get_meta_from_worker=%v" (.Values.global.crossAz.crossAzGetMetaFromWorker) | quote }}
 {{- end }}
@@ -252,24 +292,11 @@
 
 {{- /* Content of monitor_config_file: the flags that may change at run time. */}}
 {{- define "datasystem.liveFlags" }}
---spill_size_limit={{ .Values.global.spill.spillSizeLimit | int64 }}
---spill_file_max_size_mb={{ .Values.global.spill.spillFileMaxSizeMb | int64 }}
---spill_file_open_limit={{ .Values.global.spill.spillFileOpenLimit | int64 }}
 --v={{ .Values.global.log.logLevel | int64 }}
 --minloglevel={{ .Values.global.log.minLogLevel | int64 }}
---log_async_queue_size={{ .Values.global.log.logAsyncQueueSize | int64 }}
 --max_log_file_num={{ .Values.global.log.maxLogFileNum | int64 }}
 --log_compress={{ .Values.global.log.logCompress }}
---client_reconnect_wait_s={{ .Values.global.reliability.clientReconnectWaitS | int64 }}
 --heartbeat_interval_ms={{ .Values.global.reliability.heartbeatIntervalMs | int64 }}
---node_dead_timeout_s={{ .Values.global.reliability.nodeDeadTimeoutS | int64 }}
---enable_hash_ring_self_healing={{ .Values.global.reliability.enableHashRingSelfHealing }}
---add_node_wait_time_s={{ .Values.global.reliability.addNodeWaitTimeS | int64 }}
---auto_del_dead_node={{ .Values.global.reliability.autoDelDeadNode }}
---enable_lossless_data_exit_mode={{ .Values.global.gracefulShutdown.enableLosslessDataExitMode }}
---async_delete={{ .Values.global.performance.asyncDelete }}
---shared_disk_arena_per_tenant={{ .Values.global.performance.sharedDiskArenaPerTenant | int64 }}
---cross_cluster_get_data_from_worker={{ .Values.global.crossAz.crossAzGetDataFromWorker }}
 {{- end }}
 
 {{- /* Ends the rendering when a value asks for what the worker refuses. */}}

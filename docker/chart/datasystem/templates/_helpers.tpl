@@ -42,7 +42,7 @@ of multiSpec, or an empty one. */}}
 name: {{ ternary (printf "ds-worker-%s" (.entry.name | default "")) "ds-worker" (hasKey .entry "name") }}
 class: {{ .entry.name | default "" | quote }}
 sharedMemory: {{ int64 $shared }}
-nodeSelector: {{ merge (deepCopy $label) .root.Values.global.affinity.nodeSelector | toJson }}
+nodeSelector: {{ merge (deepCopy $label) (.root.Values.global.affinity.nodeSelector | default dict) | toJson }}
 resources:
   limits: {{ merge (deepCopy ($own.limits | default dict)) $worker.limits | toJson }}
   requests: {{ merge (deepCopy ($own.requests | default dict)) $worker.requests | toJson }}
