@@ -13,7 +13,7 @@ keys.json names every key of values.yaml once, in order. A key is one of
 and may have:
 
     "default"    another one than the worker's
-    "text"       more to say; with "replace" in place of the worker's words
+    "text"       more to say
     "schema"     added to the key's JSON schema, or the name of one in chart_schema.py
     "arg"        false: a template passes it in its own way, or nothing does
     "example"    lines below the text
@@ -32,6 +32,8 @@ SOURCE = Path(__file__).resolve().parent.parent
 CHART = SOURCE / "docker" / "chart" / "datasystem"
 KEYS = SOURCE / "docker" / "chart" / "keys.json"
 WIDTH = 100
+ATTRIBUTES = {"flag", "default", "text", "schema", "arg", "example", "path", "base64", "quantity",
+              "numa"}
 
 CHART_YAML = """\
 # Written by scripts/make_chart.py.
@@ -64,6 +66,9 @@ class Key:
     def __init__(self, path, row, flags, version):
         self.path = path
         self.row = row
+        unknown = ", ".join(set(row) - ATTRIBUTES)
+        if unknown:
+            raise SystemExit(f"make_chart.py: {path}: unknown in {KEYS.name}: {unknown}")
         self.flag = row.get("flag")
         if self.flag and self.flag not in flags:
             raise SystemExit(f"make_chart.py: {path}: the worker has no flag {self.flag}")
@@ -81,7 +86,7 @@ class Key:
 
     @property
     def description(self):
-        words = [] if self.row.get("replace") or not self.flag else [self.rule["description"]]
+        words = [self.rule["description"]] if self.flag else []
         if words and self.rule.get("allowed"):
             words.append(f"Allowed: {self.rule['allowed']}.")
         if words and self.without_effect:
