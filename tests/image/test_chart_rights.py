@@ -65,6 +65,7 @@ def without_sysfs(objects):
 def test_with_rdma_root_has_one_capability_and_uses_what_user_1002_left(image, etcd):  # noqa: F811
     port = free_port(NODES[0]["address"])
     objects = without_sysfs(rendered(etcd.address, port, "performance.enableRdma=true",
+                                     "performance.rdma.privileged=false",
                                      "performance.ucxTransportLayerSelection=tcp"))
     with ready_pod(image, objects, logs_of_user_1002) as pod:
         status = Path(f"/proc/{pod.container.worker_pid()}/status").read_text()

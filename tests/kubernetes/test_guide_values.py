@@ -69,7 +69,15 @@ def test_notes_warn_of_nodes_that_stay_alone(notes):
 
 
 def test_notes_warn_of_devices_that_a_container_may_not_open(notes):
-    assert "performance.rdma.deviceResource" in notes("performance.enableRdma=true")
-    for way in ("privileged=true", "deviceResource=rdma/hca"):
-        text = notes("performance.enableRdma=true", f"performance.rdma.{way}")
-        assert "deviceResource" not in text
+    assert "WARNING: with enableRdma" in notes("performance.enableRdma=true",
+                                               "performance.rdma.privileged=false")
+    assert "WARNING: with enableRdma" not in notes("performance.enableRdma=true",
+                                                   "performance.rdma.deviceResource=rdma/hca")
+
+
+def test_notes_say_that_workers_are_privileged_and_how_to_do_without(notes):
+    text = notes("performance.enableRdma=true")
+    assert "the workers run privileged" in text
+    assert "global.performance.rdma.deviceResource" in text
+    assert "privileged" not in notes("performance.enableRdma=true",
+                                     "performance.rdma.deviceResource=rdma/hca")

@@ -81,7 +81,7 @@
 runAsUser: {{ $user }}
 runAsGroup: {{ $user }}
 runAsNonRoot: {{ ne $user 0 }}
-{{- if and $performance.enableRdma $performance.rdma.privileged }}
+{{- if include "datasystem.privileged" . }}
 privileged: true
 {{- else }}
 privileged: false

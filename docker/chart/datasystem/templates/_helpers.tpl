@@ -26,7 +26,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- /* User of the worker. Root only to lock memory for RDMA: a capability is of use to root alone. */}}
 {{- define "datasystem.user" -}}
 {{- $rdma := .Values.global.performance.rdma -}}
-{{- if and .Values.global.performance.enableRdma (or $rdma.privileged $rdma.runAsRoot) }}0{{ else }}1002{{ end -}}
+{{- if and .Values.global.performance.enableRdma (or (include "datasystem.privileged" .) $rdma.runAsRoot) }}0{{ else }}1002{{ end -}}
+{{- end }}
+
+{{- /* "true", or nothing. */}}
+{{- define "datasystem.privileged" -}}
+{{- $rdma := .Values.global.performance.rdma -}}
+{{- $asked := toString $rdma.privileged -}}
+{{- if and .Values.global.performance.enableRdma (or (eq $asked "true") (and (eq $asked "auto") (not $rdma.deviceResource))) }}true{{ end -}}
 {{- end }}
 
 {{- /* One class of nodes as YAML: name, nodeSelector, resources, sharedMemory. Arguments: root, entry

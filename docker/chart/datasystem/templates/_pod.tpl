@@ -25,7 +25,7 @@ tolerations:
 securityContext:
   fsGroup: {{ int64 $g.fsGid }}
   seccompProfile:
-    type: {{ ternary "Unconfined" "RuntimeDefault" (and $g.performance.enableRdma $g.performance.rdma.privileged) }}
+    type: {{ ternary "Unconfined" "RuntimeDefault" (eq (include "datasystem.privileged" .root) "true") }}
 initContainers:
   # A folder of the node that Kubernetes has just made belongs to root.
   - name: own-folders
