@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import Dscli
+from dscli_command import Dscli
 from ssh_machines import ADDRESSES, SSHD, Machines, accepts, free_port
 from waiting import alive, eventually
 

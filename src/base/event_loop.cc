@@ -11,8 +11,7 @@ namespace {
 // Handlers that run before the pollers have their turn again: there may always be one more, as of a coroutine that
 // yields in a long piece of work.
 constexpr size_t kHandlersPerRound = 64;
-// About 2 us.
-constexpr int kLooksPerRound = 50;
+constexpr auto kLookAroundFor = std::chrono::microseconds(2);
 
 }  // namespace
 
@@ -76,14 +75,15 @@ size_t EventLoop::PollOnce() {
   return done;
 }
 
-// A full round costs several system calls; this is about as long, for what comes through memory.
+// A full round costs several system calls; this takes about as long, for what comes through memory.
 bool EventLoop::LookAround() const {
-  for (int look = 0; look < kLooksPerRound; ++look) {
+  const auto end = std::chrono::steady_clock::now() + kLookAroundFor;
+  do {
     for (const auto& watched : watched_) {
       if (watched->poller->HasWork()) return true;
     }
     CpuPause();
-  }
+  } while (std::chrono::steady_clock::now() < end);
   return false;
 }
 

@@ -1,44 +1,15 @@
-#include "base/log_file.h"
+#include "base/log_file_test.h"
 
-#include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <fstream>
-#include <set>
 
 namespace datasystem {
 namespace {
 
 namespace fs = std::filesystem;
 
-class LogFileTest : public ::testing::Test {
- protected:
-  LogFileTest() {
-    std::string pattern = fs::temp_directory_path() / "log-XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-    path_ = folder_ / "w.INFO";
-  }
-  ~LogFileTest() override { fs::remove_all(folder_); }
-
-  // Lines of 100 bytes, five to a file.
-  void WriteLines(int count) {
-    auto sink = std::make_shared<LogFile>(LogFile::Options{.path = path_, .bytes_max = 500, .mode = 0604});
-    spdlog::logger logger("", sink);
-    logger.set_pattern("%v");
-    for (int i = 0; i < count; ++i) logger.info(std::string(99, static_cast<char>('a' + i % 26)));
-  }
-  std::set<std::string> Files() const {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_)) names.insert(entry.path().filename());
-    return names;
-  }
-
-  fs::path folder_;
-  fs::path path_;
-};
+class LogFileTest : public LogFolderTest {};
 
 TEST_F(LogFileTest, AFullFileIsSetAsideAndNoLineIsLostOrCut) {
   WriteLines(23);

@@ -229,6 +229,7 @@ Result<size_t> Connection::Spin(std::span<std::byte> to) {
 // The first bytes of an answer, from where it comes; wake bytes in front of it are passed over.
 Status Connection::FillFirst(const Deadline& deadline) {
   by_channel_ = false;
+  if (channel_) channel_->in.SayAwake();
   spin_.Begin();
   ASSIGN_OR_RETURN(end_, Spin(buffer_));
   for (;;) {

@@ -1,44 +1,19 @@
 #include "worker/old_logs.h"
 
-#include <gtest/gtest.h>
-#include <spdlog/spdlog.h>
-#include <stdlib.h>
 #include <zlib.h>
 
-#include <filesystem>
 #include <fstream>
-#include <set>
 #include <vector>
 
-#include "base/log_file.h"
+#include "base/log_file_test.h"
 
 namespace datasystem::worker {
 namespace {
 
 namespace fs = std::filesystem;
 
-class OldLogsTest : public ::testing::Test {
+class OldLogsTest : public LogFolderTest {
  protected:
-  OldLogsTest() {
-    std::string pattern = fs::temp_directory_path() / "log-XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-    path_ = folder_ / "w.INFO";
-  }
-  ~OldLogsTest() override { fs::remove_all(folder_); }
-
-  // Lines of 100 bytes, five to a file.
-  void WriteLines(int count) {
-    auto sink = std::make_shared<LogFile>(LogFile::Options{.path = path_, .bytes_max = 500, .mode = 0604});
-    spdlog::logger logger("", sink);
-    logger.set_pattern("%v");
-    for (int i = 0; i < count; ++i) logger.info(std::string(99, static_cast<char>('a' + i % 26)));
-  }
-  std::set<std::string> Files() const {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_)) names.insert(entry.path().filename());
-    return names;
-  }
-
   std::vector<std::string> FullFiles() const {
     std::vector<std::string> full;
     for (const std::string& name : Files()) {
@@ -46,9 +21,6 @@ class OldLogsTest : public ::testing::Test {
     }
     return full;
   }
-
-  fs::path folder_;
-  fs::path path_;
 };
 
 TEST_F(OldLogsTest, TheNewestFullFilesAreKeptAndNothingElseIsTouched) {
