@@ -5,7 +5,7 @@ from .table import Row, Target, size_text, time_text
 
 KIB, MIB = 2**10, 2**20
 SIZES = {"cpp": (64, 4 * KIB, MIB, 64 * MIB), "python": (64, KIB, 4 * KIB, MIB, 64 * MIB)}
-COUNTS = {64: 3000, KIB: 3000, 4 * KIB: 3000, MIB: 100, 64 * MIB: 5}
+COUNTS = {64: 3000, KIB: 3000, 4 * KIB: 3000, MIB: 500, 64 * MIB: 5}
 LANGUAGES = {"cpp": "C++", "python": "Python"}
 PEERS = ("memcached", "redis")
 _CACHE_MB = 1024
