@@ -86,7 +86,9 @@ class Container:
         entering = enter(image.root, inside, volumes, "ro" if read_only else "own")
         self.process = subprocess.Popen(
             [*limit, *entering], env=self._environment,
-            stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output)
+            stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output,
+            # A suite that runs in the background of a shell ignores SIGINT; no engine hands that on.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def output(self):
         self._output.seek(0)
