@@ -115,7 +115,7 @@ def _config_path(value: Any, folder: str) -> str:
 
 
 def _port(value: Any) -> int:
-    if isinstance(value, str) and value.isascii() and value.isdigit():
+    if isinstance(value, str) and re.fullmatch("[0-9]{1,5}", value):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 65535:
         raise CommandError(f"{value!r} is not a port between 1 and 65535")

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import unicodedata
 from typing import TextIO
 
 OK = "[  OK  ]"
@@ -31,10 +32,18 @@ def bold(text: str) -> str:
 
 
 def _write(level: str, text: str, stream: TextIO) -> None:
+    text = _shown(text, stream.encoding or "utf-8")
     for mark in (OK, FAILED):
         if text.startswith(mark):
             text = paint(mark, _COLOURS[mark], stream) + text[len(mark):]
     print(f"[{paint(level, _COLOURS[level], stream)}] {text}", file=stream, flush=True)
+
+
+def _shown(text: str, encoding: str) -> str:
+    """What other machines, programs and files said must not steer the terminal or fail to print."""
+    text = "".join(c if c in "\n\t" or unicodedata.category(c) != "Cc" else f"\\x{ord(c):02x}"
+                   for c in text)
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def paint(text: str, colour: str, stream: TextIO) -> str:

@@ -38,6 +38,8 @@ def load_object(path: str) -> Dict[str, Any]:
                            f"{reason.msg}") from reason
     except DuplicateKey as reason:
         raise CommandError(f"{path}: {reason}") from reason
+    except ValueError as reason:  # Python's limit on the digits of a number
+        raise CommandError(f"{path}: a number has too many digits") from reason
     except RecursionError as reason:
         raise CommandError(
             f"{path} is not a configuration file: too many nested brackets") from reason

@@ -4,6 +4,7 @@ import argparse
 import ipaddress
 import os
 import re
+import unicodedata
 
 from .console import CommandError
 
@@ -25,7 +26,10 @@ def checked_path(path: str) -> str:
 
 def check_argument(name: str, value: str) -> None:
     """Refuses values that a shell would interpret, wherever they end up later."""
-    found = sorted(_COMMAND_CHARACTERS.intersection(value))
+    # The rest of the control characters too, and halves of surrogate pairs, which JSON can spell:
+    # no program can be given the one (NUL), and the other is no text.
+    found = sorted({c for c in value
+                    if c in _COMMAND_CHARACTERS or unicodedata.category(c) in ("Cc", "Cs")})
     if found:
         raise CommandError(f"{name}: input contains potential command-injection characters: "
                            f"{' '.join(repr(c) for c in found)}")

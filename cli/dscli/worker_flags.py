@@ -10,6 +10,7 @@ from .validation import check_argument
 
 Flags = Dict[str, str]
 
+_ROW_KEYS = ("value", "default", "description")
 _CHECK_TIMEOUT_S = 60  # the check takes milliseconds; a machine may be busy
 
 
@@ -83,7 +84,7 @@ def worker_address_of_file(path: str) -> str:
 
 
 def _refused_by_the_worker(flags: Flags, binary: str) -> List[str]:
-    """One line per mistake. The worker prints the values of the flags and ends, if it takes them all."""
+    """One line per mistake. A worker that takes all flags prints their values and ends."""
     given = [f"--{name}={value}" for name, value in flags.items() if value != ""]
     try:
         outcome = subprocess.run([binary, *given, "--print_flags=values"], stdin=subprocess.DEVNULL,
@@ -99,7 +100,13 @@ def _refused_by_the_worker(flags: Flags, binary: str) -> List[str]:
 
 
 def _file_value(flag: str, row: object) -> str:
-    value = row.get("value", row.get("default", "")) if isinstance(row, dict) else None
+    value = None
+    if isinstance(row, dict):
+        # A misspelt "value" would otherwise mean the default, and nobody would notice.
+        for name in row:
+            if name not in _ROW_KEYS:
+                raise CommandError(f"{flag}: {json_file.unknown_key(name, _ROW_KEYS)}")
+        value = row.get("value", row.get("default", ""))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (str, int, float)):

@@ -28,6 +28,7 @@ def down(stand_in, key):
         (stand_in.folder / "c.json").write_text(json.dumps(document) if text is None else text)
         result = stand_in("down", "-f", "c.json")
         assert result.code == 1
+        assert result.err.startswith("[ERROR] Down cluster failed: ")
         assert result.out == ""  # "Stopping workers on ..." comes after the checks
         return result.err
     return run
@@ -50,7 +51,11 @@ def down(stand_in, key):
     ({"worker_port": "31501x"}, "'31501x' is not a port"),
     ({"worker_port": None}, "missing key 'worker_port'"),
     ({"worker_nods": []}, "unknown key 'worker_nods'; did you mean 'worker_nodes'?"),
+    ({"worker_port": "9" * 5000}, "is not a port"),
     ({"worker_config_path": "a;b"}, "command-injection"),
+    ({"worker_config_path": "a\0b"}, "worker_config_path: value: input contains"),
+    ({"ssh_auth": {"ssh_private_key": "a\ud800", "ssh_user_name": "x"}},
+     "ssh_private_key: value: input"),
     ({"worker_config_path": "/etc/x"}, "outside the allowed directory"),
     ({"worker_config_path": 5}, "worker_config_path: must be a text"),
     ({"ssh_auth": "key"}, "ssh_auth must be an object"),

@@ -35,6 +35,14 @@ def test_no_colours_where_there_is_no_terminal(stand_in):
     assert "\033" not in stand_in("stop", "-w", "x").err
 
 
+def test_a_path_that_the_terminal_cannot_show_is_printed_escaped(stand_in):
+    stand_in._environment["PYTHONIOENCODING"] = "ascii"
+    (stand_in.folder / "gr\u00fcn\x1b[31m").mkdir()
+    result = stand_in("generate_config", "-o", "gr\u00fcn\x1b[31m")
+    assert (result.code, result.err) == (0, "")
+    assert r"/gr\xfcn\x1b[31m/worker_config.json" in result.out
+
+
 def test_status_without_a_worker_says_how_to_name_one(stand_in):
     result = stand_in("status", "-w", "nowhere")
     assert result.code == 1

@@ -6,12 +6,16 @@ import os
 import shutil
 import signal
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
 from dscli_command import Dscli
 from ssh_machines import ADDRESSES, SSHD, Machines, accepts, free_port
 from waiting import alive, eventually
+from yr.datasystem.cli import cluster_file
+from yr.datasystem.cli import remote as remote_work
+from yr.datasystem.cli.console import CommandError
 
 pytestmark = [
     pytest.mark.skipif(not os.access(SSHD, os.X_OK), reason="openssh-server is not installed"),
@@ -157,10 +161,12 @@ def test_a_key_that_the_nodes_do_not_know_is_the_reason_given(machines, dscli):
 def test_a_script_runs_on_every_node_and_is_gone_afterwards(machines, dscli):
     script = dscli.folder / "script.sh"
     script.write_text(
-        "echo \"$HOME\"; [[ $HOME != *127.0.0.3 ]] || { echo 'not \"me\" $HERE' >&2; exit 3; }\n")
+        "echo \"$HOME\"; printf '\\033]0;title\\007\\n'\n"
+        "[[ $HOME != *127.0.0.3 ]] || { echo 'not \"me\" $HERE' >&2; exit 3; }\n")
     result = dscli(*remote(machines, "runscript", "-f", machines.cluster_file(), script))
     assert result.code == 1
-    said = f"  {machines.home('127.0.0.2')}\n"
+    # What would steer the terminal is shown instead.
+    said = f"  {machines.home('127.0.0.2')}\n  \\x1b]0;title\\x07\n"
     assert f"[INFO] Script executed successfully on 127.0.0.2.\n{said}[INFO]" in result.out
     assert "[INFO] Script executed successfully on 127.0.0.4." in result.out
     assert "[ERROR] Node 127.0.0.3 execute failed: " in result.err
@@ -168,6 +174,26 @@ def test_a_script_runs_on_every_node_and_is_gone_afterwards(machines, dscli):
     assert result.err.splitlines(
     )[-1] == "[ERROR] Run script failed: Some nodes failed during processing"
     assert leftovers(machines) == []
+
+
+def test_a_node_that_takes_too_long_is_given_up_and_what_ran_there_ends(machines):
+    """As `dscli up` with its 300 seconds, but with a limit that a test can wait for."""
+    nodes = remote_work.Nodes(cluster_file.load(str(machines.cluster_file())),
+                              SimpleNamespace(ssh_config=str(machines.ssh_config)))
+    with pytest.raises(CommandError, match="it did not end within 3 seconds"):
+        nodes.run("127.0.0.2", "slow", "", "echo $$ >~/slow; while :; do sleep 1; done", limit_s=3)
+    pid = int((machines.home("127.0.0.2") / "slow").read_text())
+    eventually(lambda: not alive(pid))
+    eventually(lambda: leftovers(machines) == [])
+
+
+def test_a_node_whose_host_key_is_not_known_is_not_trusted(machines, dscli):
+    config = machines.folder / "strict_config"
+    config.write_text(machines.ssh_config.read_text().replace("accept-new", "yes").replace(
+        f"{machines.folder}/known", "/dev/null"))
+    down = dscli("down", "--ssh_config", str(config), "-f", str(machines.cluster_file()))
+    assert down.code == 1
+    assert down.err.count("the host key is not known: connect once by hand") == 3
 
 
 def test_an_interrupt_ends_what_runs_on_the_nodes_and_says_what_was_done(machines, dscli):

@@ -205,6 +205,11 @@ def test_bad_input_is_refused_before_anything_is_started(stand_in, arguments, re
     ('{"log_dir": {"value": ""}, "log_dir": {"value": "x"}}', "the same key twice in one object: log_dir"),
     ('{"log_dirs": {"value": ""}}', "unknown key 'log_dirs'; did you mean 'log_dir'?"),
     ('{"log_dir": {"value": "a;b"}}', "log_dir: input contains potential command-injection"),
+    ('{"log_dir": {"value": "a\\u0000b"}}', "command-injection characters: '\\x00'"),
+    ('{"log_dir": {"value": "\\u001b[31m"}}', "command-injection characters: '\\x1b'"),
+    ('{"log_dir": {"value": "\\ud800"}}', "command-injection characters: '\\ud800'"),
+    ('{"log_dir": ' + "1" * 5000 + "}", "digits"),
+    ('{"log_dir": {"vaule": "x"}}', "log_dir: unknown key 'vaule'; did you mean 'value'?"),
     ("[" * 100000, "nested"),
     ("[]", "must hold one JSON object"),
     ('{"worker_address": "127.0.0.1:1"}', 'worker_address must be {"value"'),
@@ -214,6 +219,7 @@ def test_a_malformed_config_file_is_refused(stand_in, text, reason):
     (stand_in.folder / "c.json").write_text(text)
     result = stand_in("start", "-f", "c.json")
     assert result.code == 1
+    assert result.err.startswith("[ERROR] Start failed: ")
     assert reason in result.err
 
 
