@@ -1,6 +1,7 @@
 """Processes in the image's root file system, as an engine would run them: own mounts and own
 process numbers, the image's user without a capability, the host's network (as the chart has it)."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -137,6 +138,11 @@ class Container:
 
     def end(self):
         if self.process.poll() is None:
-            self.process.kill()  # its children go with it
+            # Process 1 has changed its user, and thereby forgotten to end with its parent. All others
+            # inside end with it.
+            for pid in _children(self.process.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self.process.kill()
             self.process.wait()
         self._output.close()
